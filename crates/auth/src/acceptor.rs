@@ -6,16 +6,17 @@ use wire::ntlmssp;
 use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
 use zeroize::Zeroizing;
 
+use crate::config::AcceptorConfig;
+use crate::login::{Accepted, Entropy, FileTime, Refusal};
 use crate::mechanism::{Established, Mechanism, Progress};
 use crate::ntlm::acceptor::NtlmAcceptor;
-use crate::realm::{Accepted, Entropy, FileTime, Realm, Refusal};
 
 /// Maximum length of a token in bytes: SecurityBufferLength has 16 bits. [MS-SMB2] 2.2.5
 pub const TOKEN_LEN_MAX: usize = 0xffff;
 
 /// The server of one authentication, from the client's first token to success or refusal.
 pub struct Acceptor {
-    realm: Arc<Realm>,
+    config: Arc<AcceptorConfig>,
     state: State,
 }
 
@@ -69,10 +70,29 @@ pub fn server_hint() -> Vec<u8> {
 
 impl Acceptor {
     /// An authentication that waits for the client's first token.
-    pub fn new(realm: Arc<Realm>) -> Self {
+    pub fn new(config: Arc<AcceptorConfig>) -> Self {
         Self {
-            realm,
+            config,
             state: State::Start,
+        }
+    }
+
+    /// Returns true if [`step`](Self::step) with this token may block: on a directory server, a key
+    /// distribution center, or a file. A server with an event loop then calls `step` on a thread.
+    pub fn may_block(&self, token: &[u8]) -> bool {
+        match &self.state {
+            State::Start => match Token::decode(token) {
+                Ok(Token::Init(offer)) => match self.select(&offer) {
+                    Some((is_preferred, mechanism)) => {
+                        is_preferred && offer.mech_token.is_some() && mechanism.may_block()
+                    }
+                    None => false,
+                },
+                _ => false,
+            },
+            State::Raw(mechanism) => mechanism.may_block(),
+            State::Spnego(spnego) => spnego.mechanism.may_block(),
+            State::Finished => false,
         }
     }
 
@@ -88,7 +108,7 @@ impl Acceptor {
         }
         match state {
             State::Start if token.starts_with(&ntlmssp::SIGNATURE) => {
-                let mechanism = Box::new(NtlmAcceptor::new(Arc::clone(&self.realm)));
+                let mechanism = Box::new(NtlmAcceptor::new(Arc::clone(&self.config)));
                 self.step_raw(mechanism, token, now, entropy)
             }
             State::Start => self.start_spnego(token, now, entropy),
@@ -127,11 +147,7 @@ impl Acceptor {
         let Ok(Token::Init(offer)) = Token::decode(token) else {
             return refuse(Refusal::Malformed);
         };
-        let chosen =
-            offer.mechanisms.iter().enumerate().find_map(|(rank, oid)| {
-                self.mechanism(oid).map(|mechanism| (rank == 0, mechanism))
-            });
-        let Some((is_preferred, mechanism)) = chosen else {
+        let Some((is_preferred, mechanism)) = self.select(&offer) else {
             return refuse(Refusal::NoCommonMechanism);
         };
         let spnego = Spnego {
@@ -145,12 +161,21 @@ impl Acceptor {
         }
     }
 
+    /// The first mechanism of the client's list that the server supports, and whether it is the
+    /// client's preferred one.
+    fn select(&self, offer: &NegTokenInit<'_>) -> Option<(bool, Box<dyn Mechanism>)> {
+        let mut offered = offer.mechanisms.iter().enumerate();
+        offered.find_map(|(rank, oid)| Some((rank == 0, self.mechanism(oid)?)))
+    }
+
     /// The acceptor of the mechanism `oid`; `None` when the server does not support it.
     fn mechanism(&self, oid: Oid<'_>) -> Option<Box<dyn Mechanism>> {
-        match oid {
-            Oid::NTLMSSP => Some(Box::new(NtlmAcceptor::new(Arc::clone(&self.realm)))),
-            _ => None,
+        if oid == Oid::NTLMSSP {
+            return Some(Box::new(NtlmAcceptor::new(Arc::clone(&self.config))));
         }
+        let mut providers = self.config.mechanisms.iter();
+        let provider = providers.find(|provider| provider.oid() == oid)?;
+        Some(provider.start())
     }
 
     /// Selects the mechanism and waits for its first token.

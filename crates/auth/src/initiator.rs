@@ -5,10 +5,10 @@ use std::fmt;
 use wire::spnego::{MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
 use zeroize::Zeroizing;
 
+use crate::login::{Entropy, FileTime};
 use crate::mechanism::Integrity;
 use crate::ntlm::initiator::{Credentials, Response, negotiate, respond};
 use crate::ntlm::keys::{Key, NtlmIntegrity};
-use crate::realm::{Entropy, FileTime};
 
 /// The encapsulation of the NTLM messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 //!
 //! - [`Acceptor`] is the server of one authentication, [`Initiator`] the client. Both take a token
 //!   and return a token. Neither reads a clock or a random number: time and entropy are arguments.
-//! - [`Mechanism`] is the interface between SPNEGO and NTLM, or later Kerberos.
+//! - [`Mechanism`] is the interface between SPNEGO and NTLM, or later Kerberos. A mechanism may
+//!   block: the server then runs its steps on a thread ([`Acceptor::may_block`]).
 //! - [`Users`] is the table of accounts, [`UserFile`] the file that stores it.
 //!
 //! NTLM means NTLMv2 with extended session security. The acceptor refuses LM and NTLMv1.
@@ -10,20 +11,20 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod config;
 mod initiator;
+mod login;
 mod mechanism;
 mod ntlm;
-mod realm;
 mod user_file;
 mod users;
 
 pub use acceptor::{Acceptor, Step, TOKEN_LEN_MAX, server_hint};
+pub use config::{AcceptorConfig, TargetNames};
 pub use initiator::{Framing, Initiator, InitiatorError, InitiatorStep};
-pub use mechanism::{Established, Integrity, Mechanism, Progress};
+pub use login::{Accepted, Entropy, FileTime, Refusal, User, UserKind, fresh_entropy};
+pub use mechanism::{Established, Integrity, Mechanism, MechanismProvider, Progress};
 pub use ntlm::initiator::Credentials;
 pub use ntlm::keys::NtHash;
-pub use realm::{
-    Accepted, Entropy, FileTime, Realm, Refusal, TargetNames, User, UserKind, fresh_entropy,
-};
 pub use user_file::{UserFile, UserFileError};
 pub use users::{Account, NameError, PASSWORD_LEN_MAX, USER_NAME_LEN_MAX, USERS_MAX, Users};

@@ -1,9 +1,11 @@
 //! The interface between SPNEGO and the mechanisms that it negotiates.
 
+use std::fmt;
+
 use wire::spnego::Oid;
 use zeroize::Zeroizing;
 
-use crate::realm::{Entropy, FileTime, Refusal, User};
+use crate::login::{Entropy, FileTime, Refusal, User};
 
 /// The server of one security mechanism, without SPNEGO around its tokens. RFC 2743, 2.2.2
 ///
@@ -18,6 +20,21 @@ pub trait Mechanism: Send {
     /// `now` and bytes of `entropy` may go into the server's token. The caller passes fresh random
     /// bytes in every call, and makes no further call after success or refusal.
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress;
+
+    /// Returns true if the next [`step`](Self::step) may block: on a directory server, a key
+    /// distribution center, or a file. By default no step blocks.
+    fn may_block(&self) -> bool {
+        false
+    }
+}
+
+/// A mechanism that a server supports in addition to NTLM. All acceptors of the server share it.
+pub trait MechanismProvider: fmt::Debug + Send + Sync {
+    /// The object identifier of the mechanism in SPNEGO.
+    fn oid(&self) -> Oid<'static>;
+
+    /// Makes the server of one authentication.
+    fn start(&self) -> Box<dyn Mechanism>;
 }
 
 /// The result of [`Mechanism::step`].

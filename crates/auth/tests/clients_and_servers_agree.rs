@@ -5,10 +5,10 @@ mod exchange;
 
 use std::sync::Arc;
 
-use exchange::{NOW, accepted, alice, entropy, exchange, realm, refused, run};
+use exchange::{NOW, accepted, alice, config, entropy, exchange, refused, run};
 use smbeam_auth::{
-    Acceptor, Account, Credentials, Framing, Initiator, InitiatorError, InitiatorStep, Realm,
-    Refusal, Step, UserKind, Users, server_hint,
+    Acceptor, AcceptorConfig, Account, Credentials, Framing, Initiator, InitiatorError,
+    InitiatorStep, Refusal, Step, UserKind, Users, server_hint,
 };
 use wire::ntlmssp::{Authenticate, AvFlags, Challenge, Flags, Negotiate, Ntlmv2Response};
 use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
@@ -17,7 +17,7 @@ use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oi
 fn a_known_user_logs_in_with_the_same_key_on_both_sides() {
     for framing in [Framing::Spnego, Framing::Raw] {
         let client = Initiator::new(alice("secret"), "cifs/files", framing);
-        let (client_key, accepted) = accepted(client, &realm());
+        let (client_key, accepted) = accepted(client, &config());
         let client_key = client_key.expect("a named user has a key");
         assert_eq!(client_key, accepted.session_key, "{framing:?}");
         assert_ne!(*accepted.session_key, [0; 16]);
@@ -68,14 +68,15 @@ fn answer_example(flags: Flags, authenticate: &[u8]) -> Step {
     let account = Account::new("user", "Password").expect("a good name");
     let mut users = Users::default();
     users.insert(account);
-    let names = realm().names.clone();
-    let realm = Realm {
+    let names = config().names.clone();
+    let config = AcceptorConfig {
         names,
         users: Arc::new(users),
         allows_anonymous: false,
         allows_guest: false,
+        mechanisms: Vec::new(),
     };
-    let mut acceptor = Acceptor::new(Arc::new(realm));
+    let mut acceptor = Acceptor::new(Arc::new(config));
     let negotiate = Negotiate {
         flags,
         domain: &[],
@@ -93,7 +94,7 @@ fn names_are_compared_without_case_and_without_their_domain() {
     for name in ["alice", "ALICE", "aLiCe", "alice@example.org"] {
         let client = Credentials::with_password(name, "ANYWHERE", "secret");
         let client = Initiator::new(client, "cifs/files", Framing::Spnego);
-        assert_eq!(accepted(client, &realm()).1.user.name, "Alice");
+        assert_eq!(accepted(client, &config()).1.user.name, "Alice");
     }
 }
 
@@ -101,7 +102,7 @@ fn names_are_compared_without_case_and_without_their_domain() {
 fn sessions_never_share_a_key() {
     let key = |seed| {
         let client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
-        match run(client, Acceptor::new(realm()), seed, |_, token| token) {
+        match run(client, Acceptor::new(config()), seed, |_, token| token) {
             (_, Step::Done(accepted)) => accepted.session_key,
             other => panic!("{other:?}"),
         }
@@ -111,24 +112,24 @@ fn sessions_never_share_a_key() {
 
 #[test]
 fn wrong_passwords_and_unknown_users_are_refused() {
-    assert_eq!(refused(alice("Secret"), &realm()), Refusal::BadPassword);
+    assert_eq!(refused(alice("Secret"), &config()), Refusal::BadPassword);
     let bob = Credentials::with_password("bob", "", "secret");
-    assert_eq!(refused(bob, &realm()), Refusal::BadUser);
+    assert_eq!(refused(bob, &config()), Refusal::BadUser);
     let carol = Credentials::with_password("carol", "", "secret");
-    assert_eq!(refused(carol, &realm()), Refusal::Disabled);
+    assert_eq!(refused(carol, &config()), Refusal::Disabled);
     let carol = Credentials::with_password("carol", "", "wrong");
-    assert_eq!(refused(carol, &realm()), Refusal::BadPassword);
+    assert_eq!(refused(carol, &config()), Refusal::BadPassword);
 }
 
 #[test]
 fn anonymous_users_need_permission_and_get_no_key() {
     assert_eq!(
-        refused(Credentials::Anonymous, &realm()),
+        refused(Credentials::Anonymous, &config()),
         Refusal::Anonymous
     );
     for framing in [Framing::Spnego, Framing::Raw] {
         let client = Initiator::new(Credentials::Anonymous, "cifs/files", framing);
-        let (client_key, accepted) = accepted(client, &exchange::realm_with(true, false));
+        let (client_key, accepted) = accepted(client, &exchange::config_with(true, false));
         assert_eq!(accepted.user.kind, UserKind::Anonymous);
         assert_eq!(*accepted.session_key, [0; 16]);
         assert_eq!(client_key, None, "a public key protects nothing");
@@ -137,9 +138,9 @@ fn anonymous_users_need_permission_and_get_no_key() {
 
 #[test]
 fn guests_are_those_without_an_account_and_get_no_key() {
-    let realm = exchange::realm_with(false, true);
+    let config = exchange::config_with(false, true);
     let bob = Credentials::with_password("bob", "", "arbitrary");
-    match exchange(Initiator::new(bob, "cifs/files", Framing::Spnego), &realm).1 {
+    match exchange(Initiator::new(bob, "cifs/files", Framing::Spnego), &config).1 {
         Step::Done(accepted) => {
             assert_eq!(accepted.user.kind, UserKind::Guest);
             assert_eq!(accepted.user.name, "bob");
@@ -147,15 +148,15 @@ fn guests_are_those_without_an_account_and_get_no_key() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(refused(alice("wrong"), &realm), Refusal::BadPassword);
-    assert_eq!(refused(Credentials::Anonymous, &realm), Refusal::Anonymous);
+    assert_eq!(refused(alice("wrong"), &config), Refusal::BadPassword);
+    assert_eq!(refused(Credentials::Anonymous, &config), Refusal::Anonymous);
 }
 
 #[test]
 fn a_server_without_kerberos_asks_for_ntlm_and_for_a_mic() {
     let offer = [Oid::MS_KERBEROS, Oid::KERBEROS, Oid::NTLMSSP];
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
-    let mut acceptor = Acceptor::new(realm());
+    let mut acceptor = Acceptor::new(config());
     let Step::Continue(reply) = acceptor.step(&client.start(), NOW, &entropy(1)) else {
         panic!("NTLM is in the list");
     };
@@ -167,7 +168,7 @@ fn a_server_without_kerberos_asks_for_ntlm_and_for_a_mic() {
     assert_eq!(reply.response_token, None);
 
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
-    let (key, accepted) = accepted(client, &realm());
+    let (key, accepted) = accepted(client, &config());
     assert_eq!(key, Some(accepted.session_key));
 }
 
@@ -175,7 +176,7 @@ fn a_server_without_kerberos_asks_for_ntlm_and_for_a_mic() {
 fn an_offer_without_ntlm_is_refused() {
     let offer = [Oid::KERBEROS, Oid::NEGOEX];
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
-    let (_, step) = exchange(client, &realm());
+    let (_, step) = exchange(client, &config());
     assert!(
         matches!(
             step,
@@ -197,7 +198,7 @@ fn an_optimistic_token_of_another_mechanism_is_ignored() {
         hint_name: None,
         mech_list_mic: None,
     };
-    let step = Acceptor::new(realm()).step(&offer.encode(), NOW, &entropy(1));
+    let step = Acceptor::new(config()).step(&offer.encode(), NOW, &entropy(1));
     assert!(matches!(step, Step::Continue(_)), "{step:?}");
 }
 
@@ -207,7 +208,7 @@ fn an_optimistic_token_of_another_mechanism_is_ignored() {
 fn a_changed_list_of_mechanisms_is_detected() {
     let offer = [Oid::NTLMSSP, Oid::KERBEROS];
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
-    let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+    let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
         0 => Initiator::new(alice("secret"), "cifs/files", Framing::Spnego).start(),
         _ => token,
     });
@@ -218,7 +219,7 @@ fn a_changed_list_of_mechanisms_is_detected() {
 fn a_missing_mech_list_mic_is_refused_where_it_is_required() {
     let offer = [Oid::KERBEROS, Oid::NTLMSSP];
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
-    let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+    let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
         2 => change_mic(&token, |_| None),
         _ => token,
     });
@@ -229,7 +230,7 @@ fn a_missing_mech_list_mic_is_refused_where_it_is_required() {
 fn every_changed_bit_of_the_mech_list_mic_is_detected() {
     for bit in 0..128 {
         let client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
-        let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+        let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
             1 => change_mic(&token, |mut mic| {
                 mic[bit / 8] ^= 1 << (bit % 8);
                 Some(mic)
@@ -243,7 +244,7 @@ fn every_changed_bit_of_the_mech_list_mic_is_detected() {
 #[test]
 fn a_client_checks_the_mech_list_mic_of_the_server() {
     let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
-    let mut acceptor = Acceptor::new(realm());
+    let mut acceptor = Acceptor::new(config());
     let mut token = client.start();
     let last = loop {
         match acceptor.step(&token, NOW, &entropy(1)) {
@@ -270,7 +271,7 @@ fn a_client_checks_the_mech_list_mic_of_the_server() {
 fn changed_ntlm_messages_are_detected() {
     let raw = || Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
     // An attacker removes the SIGN flag from the NEGOTIATE.
-    let step = run(raw(), Acceptor::new(realm()), 1, |leg, token| match leg {
+    let step = run(raw(), Acceptor::new(config()), 1, |leg, token| match leg {
         0 => {
             let negotiate = Negotiate::decode(&token).expect("ours");
             Negotiate {
@@ -284,7 +285,7 @@ fn changed_ntlm_messages_are_detected() {
     assert_eq!(reason(step.1), Refusal::MicMismatch);
     // Every byte of the fixed part of the AUTHENTICATE, and of its MIC.
     for at in (12..88).filter(|at| !(44..52).contains(at)) {
-        let step = run(raw(), Acceptor::new(realm()), 1, |leg, mut token| {
+        let step = run(raw(), Acceptor::new(config()), 1, |leg, mut token| {
             if leg == 1 {
                 token[at] ^= 1;
             }
@@ -301,7 +302,7 @@ fn changed_ntlm_messages_are_detected() {
 #[test]
 fn a_removed_mic_is_detected() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-    let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+    let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
         1 => Authenticate {
             mic: None,
             ..Authenticate::decode(&token).expect("ours")
@@ -316,7 +317,7 @@ fn a_removed_mic_is_detected() {
 #[test]
 fn the_announcement_of_the_mic_cannot_be_removed() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-    let step = run(client, Acceptor::new(realm()), 1, |leg, token| {
+    let step = run(client, Acceptor::new(config()), 1, |leg, token| {
         if leg == 0 {
             return token;
         }
@@ -348,7 +349,7 @@ fn old_ntlm_is_refused() {
         (&[], &[7; 24]),
     ] {
         let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-        let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+        let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
             1 => {
                 let message = Authenticate::decode(&token).expect("ours");
                 Authenticate {
@@ -368,7 +369,7 @@ fn old_ntlm_is_refused() {
 fn session_security_cannot_be_negotiated_away() {
     let without = |missing: Flags, changed: u8| {
         let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-        let step = run(client, Acceptor::new(realm()), 1, |leg, token| match leg {
+        let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
             0 if changed == 0 => {
                 let negotiate = Negotiate::decode(&token).expect("ours");
                 Negotiate {
@@ -410,7 +411,7 @@ fn session_security_cannot_be_negotiated_away() {
 
 #[test]
 fn a_finished_acceptor_refuses_further_tokens() {
-    let mut acceptor = Acceptor::new(realm());
+    let mut acceptor = Acceptor::new(config());
     assert_eq!(
         reason(acceptor.step(b"garbage", NOW, &entropy(1))),
         Refusal::Malformed
@@ -424,12 +425,12 @@ fn a_finished_acceptor_refuses_further_tokens() {
 fn a_recorded_authenticate_is_valid_for_one_challenge_only() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
     let mut recorded = Vec::new();
-    let step = run(client, Acceptor::new(realm()), 1, |_, token| {
+    let step = run(client, Acceptor::new(config()), 1, |_, token| {
         recorded.push(token.clone());
         token
     });
     assert!(matches!(step.1, Step::Done(_)));
-    let mut acceptor = Acceptor::new(realm());
+    let mut acceptor = Acceptor::new(config());
     let _ = acceptor.step(&recorded[0], NOW, &entropy(99));
     assert_eq!(
         reason(acceptor.step(&recorded[1], NOW, &entropy(100))),
@@ -452,14 +453,14 @@ fn the_challenge_names_the_server() {
     let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
     let challenge = challenge(&client.start());
     let message = Challenge::decode(&challenge).expect("ours");
-    let realm: &Realm = &realm();
+    let config: &AcceptorConfig = &config();
     let name = wire::ntlmssp::text(message.target_name);
-    assert_eq!(name.as_ref(), Some(&realm.names.netbios_computer));
+    assert_eq!(name.as_ref(), Some(&config.names.netbios_computer));
     assert_eq!(message.server_challenge, entropy(1)[..8]);
 }
 
 fn challenge(negotiate: &[u8]) -> Vec<u8> {
-    match Acceptor::new(realm()).step(negotiate, NOW, &entropy(1)) {
+    match Acceptor::new(config()).step(negotiate, NOW, &entropy(1)) {
         Step::Continue(challenge) => challenge,
         other => panic!("{other:?}"),
     }

@@ -2,7 +2,7 @@
 
 mod exchange;
 
-use exchange::{NOW, alice, entropy, realm, realm_with, run};
+use exchange::{NOW, alice, config, config_with, entropy, run};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smbeam_auth::{Acceptor, Framing, Initiator, Step};
@@ -11,7 +11,7 @@ use smbeam_auth::{Acceptor, Framing, Initiator, Step};
 fn tokens(framing: Framing) -> Vec<Vec<u8>> {
     let mut tokens = Vec::new();
     let client = Initiator::new(alice("secret"), "cifs/files", framing);
-    let (_, step) = run(client, Acceptor::new(realm()), 1, |_, token| {
+    let (_, step) = run(client, Acceptor::new(config()), 1, |_, token| {
         tokens.push(token.clone());
         token
     });
@@ -22,7 +22,7 @@ fn tokens(framing: Framing) -> Vec<Vec<u8>> {
 /// Repeats a recorded exchange up to token number `leg`, which `token` replaces, with the same
 /// entropy of the server.
 fn replay(tokens: &[Vec<u8>], leg: usize, token: &[u8]) -> Step {
-    let mut acceptor = Acceptor::new(realm());
+    let mut acceptor = Acceptor::new(config());
     for (number, good) in (1..).zip(&tokens[..leg]) {
         let _ = acceptor.step(good, NOW, &entropy(number));
     }
@@ -88,14 +88,14 @@ fn fields_of_any_length_and_offset_never_log_in() {
 #[test]
 fn oversized_tokens_are_refused() {
     let token = vec![0x60; smbeam_auth::TOKEN_LEN_MAX + 1];
-    let step = Acceptor::new(realm()).step(&token, NOW, &entropy(1));
+    let step = Acceptor::new(config()).step(&token, NOW, &entropy(1));
     assert!(matches!(step, Step::Refused { .. }));
 }
 
 proptest! {
     #[test]
     fn any_bytes_never_panic_and_never_log_in(legs in vec(vec(any::<u8>(), 0..300), 1..4)) {
-        let mut acceptor = Acceptor::new(realm_with(true, false));
+        let mut acceptor = Acceptor::new(config_with(true, false));
         for leg in &legs {
             let step = acceptor.step(leg, NOW, &entropy(1));
             prop_assert!(!matches!(step, Step::Done(_)));

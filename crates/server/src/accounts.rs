@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use auth::{Realm, TargetNames, UserFile, UserFileError, Users};
+use auth::{AcceptorConfig, MechanismProvider, TargetNames, UserFile, UserFileError, Users};
 use tracing::{error, info};
 
 use crate::config::Config;
@@ -19,6 +19,8 @@ pub struct Accounts {
     names: TargetNames,
     allows_guest: bool,
     users: Mutex<Source>,
+    /// Mechanisms in addition to NTLM.
+    mechanisms: Vec<Arc<dyn MechanismProvider>>,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,14 @@ impl Accounts {
             names: target_names(config.server.name.clone().unwrap_or_else(host_name)),
             allows_guest: config.shares.iter().any(|share| share.guest),
             users: Mutex::new(source),
+            mechanisms: Vec::new(),
         }
+    }
+
+    /// Adds a mechanism.
+    #[cfg(test)]
+    pub(crate) fn add_mechanism(&mut self, mechanism: Arc<dyn MechanismProvider>) {
+        self.mechanisms.push(mechanism);
     }
 
     /// The names of the server that clients see.
@@ -60,7 +69,7 @@ impl Accounts {
     }
 
     /// The accounts that may log in now. Reads the user file if it has changed.
-    pub(crate) fn current(&self) -> Arc<Realm> {
+    pub(crate) fn current(&self) -> Arc<AcceptorConfig> {
         // The thread may still have the credentials of the last file operation, which cannot read
         // the user file. If it cannot restore those of the process, the accounts stay unchanged.
         let _ = vfs::identity::own();
@@ -79,11 +88,12 @@ impl Accounts {
                 file.users()
             }
         };
-        Arc::new(Realm {
+        Arc::new(AcceptorConfig {
             names: self.names.clone(),
             users,
             allows_anonymous: self.allows_guest,
             allows_guest: self.allows_guest,
+            mechanisms: self.mechanisms.clone(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use auth::Realm;
+use auth::AcceptorConfig;
 use crypto::Plaintext;
 use proto::carrier::Carrier;
 use proto::effect::{
@@ -82,7 +82,7 @@ impl Host {
         server: Arc<Server>,
         id: ConnectionId,
         carrier: Carrier,
-        accounts: Arc<Realm>,
+        accounts: Arc<AcceptorConfig>,
         now: Now,
         choices: &mut Choices,
     ) -> Self {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use auth::{Acceptor, Credentials, Realm, Step, TargetNames, UserKind, Users};
+use auth::{Acceptor, AcceptorConfig, Credentials, Step, TargetNames, UserKind, Users};
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
 use proto::time::Now;
 use proto::token::Token;
@@ -26,7 +26,7 @@ pub(crate) fn credentials(user: usize, is_right: bool) -> Credentials {
 }
 
 /// Returns the accounts of this number of users.
-pub(crate) fn accounts(users: usize) -> Arc<Realm> {
+pub(crate) fn accounts(users: usize) -> Arc<AcceptorConfig> {
     let mut users_by_name = Users::default();
     for user in 0..users {
         let account = auth::Account::new(&user_name(user), PASSWORD).expect("a good name");
@@ -38,24 +38,25 @@ pub(crate) fn accounts(users: usize) -> Arc<Realm> {
         dns_computer: "sim.example.org".into(),
         dns_domain: "example.org".into(),
     };
-    Arc::new(Realm {
+    Arc::new(AcceptorConfig {
         names,
         users: Arc::new(users_by_name),
         allows_anonymous: false,
         allows_guest: false,
+        mechanisms: Vec::new(),
     })
 }
 
 /// The logins in progress on a connection.
 pub(crate) struct Logins {
-    accounts: Arc<Realm>,
+    accounts: Arc<AcceptorConfig>,
     acceptors: BTreeMap<ConversationId, Acceptor>,
     /// Whether every login succeeds as a guest, with any token.
     pub(crate) is_open: bool,
 }
 
 impl Logins {
-    pub(crate) fn new(accounts: Arc<Realm>) -> Self {
+    pub(crate) fn new(accounts: Arc<AcceptorConfig>) -> Self {
         Self {
             accounts,
             acceptors: BTreeMap::new(),

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::Realm;
+use auth::AcceptorConfig;
 use proto::carrier::Carrier;
 use proto::file::{FileKey, LocalChange, LocalEvent, ShareId, StreamId};
 use proto::id::{ConnectionId, OpId};
@@ -85,7 +85,7 @@ pub(crate) struct World {
     server_host: ServerHost,
     /// The timer of the server.
     server_timer: Timer,
-    accounts: Arc<Realm>,
+    accounts: Arc<AcceptorConfig>,
     disk: Disk,
     links: BTreeMap<u64, Link>,
     next_link: u64,

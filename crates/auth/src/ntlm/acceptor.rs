@@ -10,11 +10,12 @@ use wire::ntlmssp::{
 use wire::spnego::Oid;
 use zeroize::Zeroizing;
 
+use crate::config::AcceptorConfig;
+use crate::login::{Entropy, FileTime, Refusal, User, UserKind};
 use crate::mechanism::{Established, Integrity, Mechanism, Progress};
 use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
 };
-use crate::realm::{Entropy, FileTime, Realm, Refusal, User, UserKind};
 use crate::users::Account;
 
 /// The flags that the server grants when the client offers them. [MS-NLMP] 2.2.2.5
@@ -34,7 +35,7 @@ const SUPPORTED: Flags = Flags(
 
 /// One NTLM authentication.
 pub(crate) struct NtlmAcceptor {
-    realm: Arc<Realm>,
+    config: Arc<AcceptorConfig>,
     state: State,
 }
 
@@ -53,9 +54,9 @@ struct Challenged {
 }
 
 impl NtlmAcceptor {
-    pub(crate) fn new(realm: Arc<Realm>) -> Self {
+    pub(crate) fn new(config: Arc<AcceptorConfig>) -> Self {
         Self {
-            realm,
+            config,
             state: State::Start,
         }
     }
@@ -75,8 +76,8 @@ impl NtlmAcceptor {
         let granted = Flags(offered.0 & SUPPORTED.0) | charset;
         let flags = granted | Flags::TARGET_INFO | Flags::TARGET_TYPE_SERVER;
         let server_challenge = *entropy.first_chunk().expect("32 bytes");
-        let target_name = encode(&self.realm.names.netbios_computer, charset);
-        let target_info = target_info(&self.realm, now);
+        let target_name = encode(&self.config.names.netbios_computer, charset);
+        let target_info = target_info(&self.config, now);
         let challenge = Challenge {
             flags,
             target_name: &target_name,
@@ -105,7 +106,7 @@ impl Mechanism for NtlmAcceptor {
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress {
         let result = match std::mem::replace(&mut self.state, State::Finished) {
             State::Start => self.challenge(token, now, entropy).map(Progress::Continue),
-            State::Challenged(first) => authenticate(&self.realm, &first, token)
+            State::Challenged(first) => authenticate(&self.config, &first, token)
                 .map(|established| Progress::Established(Box::new(established))),
             State::Finished => Err(Refusal::Malformed),
         };
@@ -142,8 +143,8 @@ fn utf16_from_oem(name: &[u8]) -> Result<Vec<u8>, Refusal> {
 
 /// The target info of the CHALLENGE. Its timestamp makes the client send a MIC.
 /// [MS-NLMP] 3.2.5.1.1
-fn target_info(realm: &Realm, now: FileTime) -> Vec<u8> {
-    let names = &realm.names;
+fn target_info(config: &AcceptorConfig, now: FileTime) -> Vec<u8> {
+    let names = &config.names;
     let mut info = Vec::new();
     for (id, name) in [
         (AvId::NETBIOS_DOMAIN_NAME, &names.netbios_domain),
@@ -159,10 +160,14 @@ fn target_info(realm: &Realm, now: FileTime) -> Vec<u8> {
 }
 
 /// Processes the AUTHENTICATE, after the conversion of its names to UTF-16.
-fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Established, Refusal> {
+fn authenticate(
+    config: &AcceptorConfig,
+    first: &Challenged,
+    token: &[u8],
+) -> Result<Established, Refusal> {
     let message = Authenticate::decode(token).map_err(|_| Refusal::Malformed)?;
     if first.flags.contains(Flags::UNICODE) {
-        return log_in(realm, first, token, &message);
+        return log_in(config, first, token, &message);
     }
     let [user, domain, workstation] =
         [message.user, message.domain, message.workstation].map(utf16_from_oem);
@@ -172,18 +177,18 @@ fn authenticate(realm: &Realm, first: &Challenged, token: &[u8]) -> Result<Estab
         workstation: &workstation?,
         ..message
     };
-    log_in(realm, first, token, &message)
+    log_in(config, first, token, &message)
 }
 
 /// Authenticates the user of an AUTHENTICATE. [MS-NLMP] 3.2.5.1.2
 fn log_in(
-    realm: &Realm,
+    config: &AcceptorConfig,
     first: &Challenged,
     token: &[u8],
     message: &Authenticate<'_>,
 ) -> Result<Established, Refusal> {
     if is_anonymous(message) {
-        return anonymous(realm, first, message);
+        return anonymous(config, first, message);
     }
     // NTLMv2 session security requires extended session security.
     let required = charset(first.flags)? | Flags::EXTENDED_SESSION_SECURITY;
@@ -193,7 +198,7 @@ fn log_in(
     }
     let response = ntlmv2_response(message)?;
     let name = text(message.user).ok_or(Refusal::Malformed)?;
-    let account = find(realm, &name);
+    let account = find(config, &name);
 
     // An unknown name takes as much time as a wrong password: hash, proof, comparison.
     let dummy = NtHash::from_password("dummy");
@@ -202,7 +207,7 @@ fn log_in(
     let proof = nt_proof(&response_key, first.server_challenge, response.client_data);
     let is_proven = fixed_time_eq(&proof[..], &response.proof);
     let Some(account) = account else {
-        return guest(realm, message, &response, name);
+        return guest(config, message, &response, name);
     };
     if !is_proven {
         return Err(Refusal::BadPassword);
@@ -231,8 +236,8 @@ fn log_in(
 }
 
 /// The account of a user name. A client may send `user@domain`; the server ignores the domain.
-fn find<'r>(realm: &'r Realm, name: &str) -> Option<&'r Account> {
-    let users = &realm.users;
+fn find<'r>(config: &'r AcceptorConfig, name: &str) -> Option<&'r Account> {
+    let users = &config.users;
     users
         .find(name)
         .or_else(|| users.find(name.rsplit_once('@')?.0))
@@ -299,12 +304,12 @@ fn check_mic(
 }
 
 fn guest(
-    realm: &Realm,
+    config: &AcceptorConfig,
     message: &Authenticate<'_>,
     response: &Ntlmv2Response<'_>,
     name: String,
 ) -> Result<Established, Refusal> {
-    if !realm.allows_guest {
+    if !config.allows_guest {
         return Err(Refusal::BadUser);
     }
     let user = User {
@@ -319,11 +324,11 @@ fn guest(
 /// Accepts an anonymous client. Its keys derive from zeros and protect nothing, but a client may
 /// require the mechListMIC that they produce.
 fn anonymous(
-    realm: &Realm,
+    config: &AcceptorConfig,
     first: &Challenged,
     message: &Authenticate<'_>,
 ) -> Result<Established, Refusal> {
-    if !realm.allows_anonymous {
+    if !config.allows_anonymous {
         return Err(Refusal::Anonymous);
     }
     let zeros = Zeroizing::new([0; 16]);

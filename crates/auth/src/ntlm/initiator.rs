@@ -7,10 +7,10 @@ use wire::ntlmssp::{
 use zeroize::Zeroizing;
 
 use crate::initiator::InitiatorError;
+use crate::login::{Entropy, FileTime};
 use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
 };
-use crate::realm::{Entropy, FileTime};
 
 /// The credentials of a client.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use smbeam_auth::{
-    Accepted, Acceptor, Account, Credentials, Entropy, FileTime, Framing, Initiator, InitiatorStep,
-    Realm, Refusal, Step, TargetNames, Users,
+    Accepted, Acceptor, AcceptorConfig, Account, Credentials, Entropy, FileTime, Framing,
+    Initiator, InitiatorStep, Refusal, Step, TargetNames, Users,
 };
 
 type Key = zeroize::Zeroizing<[u8; 16]>;
@@ -16,11 +16,11 @@ pub const NOW: FileTime = FileTime(134_000_000_000_000_000);
 /// Maximum number of round trips of an exchange.
 const LEGS_MAX: u8 = 8;
 
-pub fn realm() -> Arc<Realm> {
-    realm_with(false, false)
+pub fn config() -> Arc<AcceptorConfig> {
+    config_with(false, false)
 }
 
-pub fn realm_with(allows_anonymous: bool, allows_guest: bool) -> Arc<Realm> {
+pub fn config_with(allows_anonymous: bool, allows_guest: bool) -> Arc<AcceptorConfig> {
     let mut users = Users::default();
     let account = |name, password| Account::new(name, password).expect("a good name");
     users.insert(Account {
@@ -37,11 +37,12 @@ pub fn realm_with(allows_anonymous: bool, allows_guest: bool) -> Arc<Realm> {
         dns_computer: "files.example.org".into(),
         dns_domain: "example.org".into(),
     };
-    Arc::new(Realm {
+    Arc::new(AcceptorConfig {
         names,
         users: Arc::new(users),
         allows_anonymous,
         allows_guest,
+        mechanisms: Vec::new(),
     })
 }
 
@@ -87,22 +88,22 @@ pub fn run(
     panic!("the exchange does not end");
 }
 
-pub fn exchange(client: Initiator, realm: &Arc<Realm>) -> (Outcome, Step) {
-    run(client, Acceptor::new(Arc::clone(realm)), 1, |_, token| {
+pub fn exchange(client: Initiator, config: &Arc<AcceptorConfig>) -> (Outcome, Step) {
+    run(client, Acceptor::new(Arc::clone(config)), 1, |_, token| {
         token
     })
 }
 
-pub fn accepted(client: Initiator, realm: &Arc<Realm>) -> (Option<Key>, Accepted) {
-    match exchange(client, realm) {
+pub fn accepted(client: Initiator, config: &Arc<AcceptorConfig>) -> (Option<Key>, Accepted) {
+    match exchange(client, config) {
         (Some(key), Step::Done(accepted)) => (key, *accepted),
         other => panic!("{other:?}"),
     }
 }
 
-pub fn refused(credentials: Credentials, realm: &Arc<Realm>) -> Refusal {
+pub fn refused(credentials: Credentials, config: &Arc<AcceptorConfig>) -> Refusal {
     let client = Initiator::new(credentials, "cifs/files", Framing::Spnego);
-    match exchange(client, realm).1 {
+    match exchange(client, config).1 {
         Step::Refused { reason, .. } => reason,
         other => panic!("{other:?}"),
     }

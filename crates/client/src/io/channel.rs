@@ -687,7 +687,7 @@ fn leg(login: &mut Initiator, token: &[u8]) -> Leg {
 
 #[cfg(test)]
 mod tests {
-    use auth::{Acceptor, Credentials, FileTime, Framing, Realm, Step, TargetNames};
+    use auth::{Acceptor, AcceptorConfig, Credentials, FileTime, Framing, Step, TargetNames};
 
     use super::*;
 
@@ -699,11 +699,12 @@ mod tests {
             dns_computer: "server".to_owned(),
             dns_domain: String::new(),
         };
-        let mut acceptor = Acceptor::new(Arc::new(Realm {
+        let mut acceptor = Acceptor::new(Arc::new(AcceptorConfig {
             names,
             users: Arc::default(),
             allows_anonymous: true,
             allows_guest: false,
+            mechanisms: Vec::new(),
         }));
         let mut login = Initiator::new(Credentials::Anonymous, "cifs/server", Framing::Spnego);
         let mut token = login.start();

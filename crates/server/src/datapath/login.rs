@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use auth::{Acceptor, FileTime, Refusal, Step, UserKind};
+use auth::{Acceptor, FileTime, Refusal, UserKind};
 use proto::effect::Outcome;
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
 use tracing::warn;
@@ -13,7 +13,8 @@ use wire::Status;
 use super::context::{Context, Started};
 use crate::unix_account;
 
-/// Starts the next step of a login. The outcome of a refused login waits for the configured delay.
+/// Starts the next step of a login. A step that may block runs on a thread. The outcome of a refused
+/// login waits for the configured delay.
 pub(crate) fn authenticate(
     context: &Rc<Context>,
     step: Authenticate,
@@ -22,25 +23,74 @@ pub(crate) fn authenticate(
         conversation,
         token,
     } = step;
-    let shared = &context.worker.shared;
+    let accounts = &context.worker.shared.accounts;
     let acceptor = (context.logins.borrow_mut())
-        .begin_step(conversation, || Acceptor::new(shared.accounts.current()));
-    let authenticated = match acceptor {
-        None => Authenticated::Refused(Status::INSUFFICIENT_RESOURCES, Vec::new()),
+        .begin_step(conversation, || Acceptor::new(accounts.current()));
+    let step = match acceptor {
+        None => Step::Done(Authenticated::Refused(
+            Status::INSUFFICIENT_RESOURCES,
+            Vec::new(),
+        )),
+        Some(acceptor) if acceptor.may_block(&token) => Step::Blocking(acceptor, token),
         Some(mut acceptor) => {
             let authenticated = run_step(&mut acceptor, &token, context.peer);
-            context.logins.borrow_mut().end_step(conversation, acceptor);
-            authenticated
+            end_step(context, conversation, acceptor);
+            Step::Done(authenticated)
         }
     };
-    if !matches!(authenticated, Authenticated::Refused(..)) {
-        return Started::Done(Outcome::Authenticated(authenticated));
-    }
-    let delay = context.handle().sleep(shared.times.failed_login_delay);
+    let step = match step {
+        Step::Done(Authenticated::Refused(..)) | Step::Blocking(..) => step,
+        Step::Done(authenticated) => {
+            return Started::Done(Outcome::Authenticated(authenticated));
+        }
+    };
+    let context = Rc::clone(context);
     Started::Pending(async move {
-        delay.await;
+        let authenticated = match step {
+            Step::Done(authenticated) => authenticated,
+            Step::Blocking(acceptor, token) => {
+                run_blocking_step(&context, conversation, acceptor, token).await
+            }
+        };
+        if matches!(authenticated, Authenticated::Refused(..)) {
+            let delay = context.worker.shared.times.failed_login_delay;
+            context.handle().sleep(delay).await;
+        }
         Outcome::Authenticated(authenticated)
     })
+}
+
+/// A step of a login.
+enum Step {
+    /// The step has run.
+    Done(Authenticated),
+    /// The step with this token may block.
+    Blocking(Acceptor, Vec<u8>),
+}
+
+/// Runs a step on a thread. The connection and its worker serve other requests meanwhile.
+async fn run_blocking_step(
+    context: &Context,
+    conversation: ConversationId,
+    mut acceptor: Acceptor,
+    token: Vec<u8>,
+) -> Authenticated {
+    let peer = context.peer;
+    let step = move || {
+        // The thread may still have the credentials of its last file operation. If it cannot
+        // restore those of the process, the mechanism cannot read its files and refuses the login.
+        let _ = vfs::identity::own();
+        let authenticated = run_step(&mut acceptor, &token, peer);
+        (acceptor, authenticated)
+    };
+    let (acceptor, authenticated) = context.handle().blocking(step).await;
+    end_step(context, conversation, acceptor);
+    authenticated
+}
+
+fn end_step(context: &Context, conversation: ConversationId, acceptor: Acceptor) {
+    let mut logins = context.logins.borrow_mut();
+    logins.end_step(conversation, acceptor);
 }
 
 /// Drops the state of a login that is over.
@@ -53,9 +103,9 @@ fn run_step(acceptor: &mut Acceptor, token: &[u8], peer: SocketAddr) -> Authenti
     let mut entropy = [0; 32];
     getrandom::fill(&mut entropy).expect("the kernel has random bytes");
     match acceptor.step(token, FileTime::from(SystemTime::now()), &entropy) {
-        Step::Continue(token) => Authenticated::Continue(token),
-        Step::Done(accepted) => accept(*accepted, peer),
-        Step::Refused { token, reason } => {
+        auth::Step::Continue(token) => Authenticated::Continue(token),
+        auth::Step::Done(accepted) => accept(*accepted, peer),
+        auth::Step::Refused { token, reason } => {
             warn!(%peer, %reason, "login refused");
             Authenticated::Refused(status_of(reason), token.unwrap_or_default())
         }
@@ -110,3 +160,6 @@ fn status_of(reason: Refusal) -> Status {
         | Refusal::NoCommonMechanism => Status::LOGON_FAILURE,
     }
 }
+
+#[cfg(test)]
+mod tests;

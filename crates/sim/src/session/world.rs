@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::Realm;
+use auth::AcceptorConfig;
 use proto::id::{ConnectionId, OpId};
 use proto::notice::Notice;
 use proto::server::Server;
@@ -73,7 +73,7 @@ pub(super) struct World {
     choices: Choices,
     schedule: Schedule<Event>,
     server: Arc<Server>,
-    accounts: Arc<Realm>,
+    accounts: Arc<AcceptorConfig>,
     disk: Disk,
     links: BTreeMap<u64, Link>,
     next_link: u64,

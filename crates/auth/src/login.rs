@@ -1,12 +1,9 @@
-//! What an acceptor knows before a client comes, and what it tells afterwards.
+//! Inputs and results of an authentication, for both sides.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use zeroize::Zeroizing;
-
-use crate::users::Users;
 
 /// Random bytes for one call of `step`. The caller never uses them twice.
 pub type Entropy = [u8; 32];
@@ -24,33 +21,6 @@ pub fn fresh_entropy() -> Entropy {
 /// A FILETIME: units of 100 ns since 1601-01-01, UTC. [MS-DTYP] 2.3.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime(pub u64);
-
-/// Who may come in, and under what names the server answers. Shared by all connections.
-#[derive(Debug)]
-pub struct Realm {
-    /// The server's names, which the NTLM challenge carries.
-    pub names: TargetNames,
-    /// The accounts.
-    pub users: Arc<Users>,
-    /// Whether an anonymous client may log in.
-    pub allows_anonymous: bool,
-    /// Whether a client with an unknown user name logs in as guest. A wrong password for a known
-    /// name always fails.
-    pub allows_guest: bool,
-}
-
-/// The server's names in the target info of a CHALLENGE. [MS-NLMP] 2.2.2.1
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetNames {
-    /// NetBIOS name of the server: at most 15 characters, upper case.
-    pub netbios_computer: String,
-    /// NetBIOS name of the workgroup or domain; a server without one repeats its own name.
-    pub netbios_domain: String,
-    /// Fully qualified host name of the server.
-    pub dns_computer: String,
-    /// DNS domain of the host; may be empty.
-    pub dns_domain: String,
-}
 
 /// The user of a successful authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
