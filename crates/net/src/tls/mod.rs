@@ -9,23 +9,23 @@
 //! handshake decides about a peer would else outlive the reason for it, and connections of SMB
 //! last so long that a round trip at their start is worth little.
 
-mod access;
+mod client_access;
+mod client_verification;
 mod certificate;
-mod client;
-mod clients;
 mod error;
 mod fingerprint;
 mod name;
 mod pem;
 mod self_signed;
 mod server;
+mod server_verification;
 
 use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
 
-pub use access::{AccessLists, Identifier, IdentifierError};
-pub use client::{Client, ClientSettings, Handshake, Trust};
+pub use client_access::{AccessLists, Identifier, IdentifierError};
+pub use server_verification::{Client, ClientSettings, Handshake, Trust};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use name::{DistinguishedName, NameError};

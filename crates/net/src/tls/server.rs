@@ -13,7 +13,7 @@ use rustls::version::TLS13;
 use tracing::{info, warn};
 
 use super::self_signed;
-use super::{ALPN, AccessLists, CertificateFiles, Error, Fingerprint, clients, provider};
+use super::{ALPN, AccessLists, CertificateFiles, Error, Fingerprint, client_verification, provider};
 
 /// How often it is looked whether files changed: seldom enough to cost nothing, and soon enough
 /// for whoever renewed a certificate and wants to see it.
@@ -78,7 +78,7 @@ impl ServerSettings {
             CertificateSource::SelfSigned { folder, .. } => {
                 let path = self_signed::path(folder);
                 if !path.exists() {
-                    return clients::verifier(&self.clients).map(drop);
+                    return client_verification::verifier(&self.clients).map(drop);
                 }
                 CertificateFiles {
                     certificate: path.clone(),
@@ -286,7 +286,7 @@ fn config(files: &CertificateFiles, clients: &ClientCertificates) -> Result<Curr
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| Error::Settings(error.to_string()))?
-        .with_client_cert_verifier(clients::verifier(clients)?)
+        .with_client_cert_verifier(client_verification::verifier(clients)?)
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -18,7 +18,7 @@
 mod delivery;
 mod filter;
 #[cfg(test)]
-mod line;
+mod simulator;
 
 use std::any::Any;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use rustls::{
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage};
 
-use super::access::{AccessLists, Denial};
+use super::client_access::{AccessLists, Denial};
 use super::certificate::Holder;
 use super::pem::certificates;
 use super::{ClientCertificates, ClientPolicy, Error, provider};

@@ -18,7 +18,7 @@ use x509_parser::time::ASN1Time;
 
 use super::certificate::{Holder, hosts, parsed};
 use super::pem::certificates;
-use super::{ALPN, CertificateFiles, Error, Fingerprint, clients, provider};
+use super::{ALPN, CertificateFiles, Error, Fingerprint, client_verification, provider};
 
 /// What a client believes, and who it says that it is.
 #[derive(Clone, Debug, Default)]
@@ -135,7 +135,7 @@ impl Belief {
             Trust::System => (system_roots()?, Vec::new()),
             Trust::File(path) => {
                 let authorities = certificates(path)?;
-                let roots = clients::roots(path, &authorities)?;
+                let roots = client_verification::roots(path, &authorities)?;
                 (Arc::new(roots), authorities)
             }
             Trust::Pinned(pins) => return Ok(Self::Pinned(pins.clone())),
