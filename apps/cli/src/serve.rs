@@ -149,7 +149,7 @@ fn quick_config(arguments: &Arguments, path: &Path, name: &str) -> anyhow::Resul
                 .unwrap_or(smbeam_server::config::IoChoice::Auto),
             ..ServerSection::default()
         },
-        shares: vec![ShareSection::folder(name, path, arguments.read_only)],
+        shares: vec![ShareSection::new(name, path, arguments.read_only)],
         ..Config::default()
     };
     if let Some(choice) = &arguments.rdma {

@@ -53,7 +53,7 @@ fn ask(socket: &Path) -> Outcome<Status> {
 
 fn failure(socket: &Path, error: &io::Error) -> Failure {
     let subject = socket.display();
-    if control::is_nobody(error) {
+    if control::is_unserved(error) {
         return Failure::new(
             Exit::Unreachable,
             subject,
@@ -122,7 +122,7 @@ fn only_one() -> Outcome<Status> {
 }
 
 fn no_server() -> Failure {
-    let why = match control::run_folder() {
+    let why = match control::run_directory() {
         Some(directory) => format!(
             "no running server has a control socket in {}",
             directory.display()
@@ -135,7 +135,7 @@ fn no_server() -> Failure {
 /// Queries all servers with a socket in the runtime directory. If none answers, returns the first
 /// failure.
 fn running() -> Outcome<Vec<(PathBuf, Status)>> {
-    let Some(directory) = control::run_folder() else {
+    let Some(directory) = control::run_directory() else {
         return Err(no_server());
     };
     let sockets = match control::sockets(&directory) {
@@ -147,7 +147,7 @@ fn running() -> Outcome<Vec<(PathBuf, Status)>> {
     for socket in sockets {
         match control::ask(&socket) {
             Ok(status) => found.push((socket, status)),
-            Err(error) if control::is_nobody(&error) => {}
+            Err(error) if control::is_unserved(&error) => {}
             Err(error) => {
                 failed.get_or_insert_with(|| failure(&socket, &error));
             }

@@ -1,7 +1,7 @@
 //! Streams large messages over QUIC between two threads of this machine, or of two.
 //!
 //! `quic both|serve|pull [--address A] [--mib N] [--mtu BYTES] [--window MIB] [--streams N]
-//! [--congestion cubic|bbr|newreno] [--io uring|epoll]`: a client asks for so many MiB with one
+//! [--congestion cubic|bbr|newreno] [--io uring|epoll]`: a client requests this number of MiB with one
 //! byte for each, 16 ahead, as a reader of a large file does. Prints what was moved, how fast, and
 //! what it cost.
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ring::{Handle, Io, Part, Runtime};
 use smbeam_net::Stream;
-use smbeam_net::quic::{self, Arrival, Congestion, Listener, Server, Settings};
+use smbeam_net::quic::{self, Congestion, Listener, ListenerEvent, Server, Settings};
 
 /// Bytes of a message.
 const MESSAGE: usize = 1 << 20;
@@ -113,8 +113,8 @@ fn serve(arguments: &Arguments, mut count: usize) {
     runtime.block_on(async {
         let listener = Listener::new(&handle, socket, &server, 0, 1).expect("a socket");
         while count > 0 {
-            if let Arrival::Knock(knock) = listener.arrival().await {
-                let (accepting, streaming) = (knock.accept(), handle.clone());
+            if let ListenerEvent::Incoming(incoming) = listener.next_event().await {
+                let (accepting, streaming) = (incoming.accept(), handle.clone());
                 handle.spawn(async move {
                     match accepting.await {
                         Ok(stream) => give(&streaming, stream).await,
@@ -181,7 +181,7 @@ fn pull(arguments: &Arguments) {
         let address = arguments.address;
         let stream = quic::connect(&handle, address, "smbeam", tls, &arguments.settings);
         let stream = stream.await.expect("connect");
-        let mut buffer = handle.pool().take(MESSAGE).expect("room");
+        let mut buffer = handle.pool().take(MESSAGE).expect("a buffer");
         let ahead = DEPTH.min(messages);
         let (result, _) = stream.send(vec![Part::Bytes(vec![1; ahead])]).await;
         result.expect("send");

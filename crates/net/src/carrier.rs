@@ -1,4 +1,4 @@
-//! What the protocol has to know of each transport.
+//! Properties of each transport that the core depends on.
 
 use proto::carrier::{Carrier, RdmaLimits};
 
@@ -7,8 +7,8 @@ use crate::smbdirect;
 use crate::stream::Stream;
 
 impl Transport {
-    /// What the protocol has to know of it. Of SMB Direct without the limits of RDMA: those are
-    /// known once two ends have agreed on them.
+    /// The properties of the transport. Those of SMB Direct lack the limits of RDMA, which both peers
+    /// negotiate for each connection.
     pub const fn carrier(self) -> Carrier {
         match self {
             Self::Tcp | Self::SmbDirect => Carrier::TCP,
@@ -18,12 +18,12 @@ impl Transport {
     }
 }
 
-/// Pieces of memory that one READ or WRITE may name: what a client needs for 8 MiB of pages that
-/// lie apart is more, and it sends such in several requests.
+/// Most buffer descriptors of one READ or WRITE. A client needs more for 8 MiB of scattered pages, and
+/// sends several requests then.
 const MAX_DESCRIPTORS: usize = 64;
 
 impl smbdirect::Stream {
-    /// What the protocol has to know of this connection.
+    /// The properties of this connection that the core depends on.
     #[must_use]
     pub fn carrier(&self) -> Carrier {
         let negotiated = self.negotiated();
@@ -37,7 +37,7 @@ impl smbdirect::Stream {
 }
 
 impl Stream {
-    /// What the protocol has to know of this connection.
+    /// The properties of this connection that the core depends on.
     #[must_use]
     pub fn carrier(&self, transport: Transport) -> Carrier {
         match self {

@@ -1,17 +1,17 @@
-//! Which transport on which port: `transport[:port]`, and lists of them.
+//! Transports and ports: `transport[:port]`, and lists of them.
 //!
-//! Names, well-known ports and what a bare number means are those of Samba's `server smb
-//! transports` and `client smb transports`, with SMB Direct beside them. Where Samba leaves out of
-//! a list what it cannot use, the list is an error here: nobody notices a port that is not there.
+//! Names, well-known ports and the meaning of a bare number are those of Samba's `server smb
+//! transports` and `client smb transports`, with SMB Direct in addition. Samba ignores invalid
+//! entries of a list. Here they are errors, because a missing port is hard to notice.
 
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// The most transports of a list.
+/// Most entries of a list.
 pub const ENDPOINTS_MAX: usize = 10;
 
-/// A way in which frames move.
+/// A transport of SMB2 messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Frames of a 24-bit length over TCP. \[MS-SMB2\] 2.1
@@ -25,10 +25,10 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All there are.
+    /// All transports.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Nbt, Self::Quic, Self::SmbDirect];
 
-    /// The name in a configuration and in the log.
+    /// Name in configurations and in the log.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -38,23 +38,24 @@ impl Transport {
         }
     }
 
-    /// The well-known port.
+    /// Well-known port.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Tcp => 445,
             Self::Nbt => 139,
             Self::Quic => 443,
-            // Of iWARP; over RoCE and InfiniBand it is that of direct TCP.
+            // The port of iWARP. Over RoCE and InfiniBand SMB Direct uses that of direct TCP.
             Self::SmbDirect => 5445,
         }
     }
 
-    /// Whether a frame has room for requests of more than 64 KiB. \[MS-SMB2\] 3.3.5.4
+    /// Returns true if a frame can hold requests of more than 64 KiB. \[MS-SMB2\] 3.3.5.4
     pub const fn has_large_frames(self) -> bool {
         self.carrier().large_frames
     }
 
-    /// Whether parts of files are sent without a copy; elsewhere they must be read first.
+    /// Returns true if [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On other
+    /// transports they must be read first.
     pub const fn sends_files(self) -> bool {
         matches!(self, Self::Tcp | Self::Nbt)
     }
@@ -75,24 +76,24 @@ impl fmt::Display for Transport {
 /// A transport and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// How frames move.
+    /// The transport.
     pub transport: Transport,
-    /// The port; for a server 0 lets the kernel choose.
+    /// The port. For a server, 0 lets the kernel choose.
     pub port: u16,
 }
 
-/// What is wrong with a `transport[:port]` or a list of them.
+/// A malformed `transport[:port]`, or an invalid list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointError {
-    /// No transport of that name.
+    /// There is no transport with this name.
     UnknownTransport(String),
-    /// Not a port.
+    /// The text is not a port number.
     BadPort(String),
-    /// A list of nothing.
+    /// The list is empty.
     Empty,
-    /// More than [`ENDPOINTS_MAX`].
+    /// The list has more than [`ENDPOINTS_MAX`] entries.
     TooMany(usize),
-    /// The same more than once.
+    /// The list has this entry twice.
     Twice(Endpoint),
 }
 
@@ -100,20 +101,20 @@ impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownTransport(name) => {
-                write!(f, "unknown transport `{name}`; there are ")?;
+                write!(f, "unknown transport `{name}`: use ")?;
                 let [first, others @ .., last] = Transport::ALL;
                 write!(f, "`{first}`")?;
                 for other in others {
                     write!(f, ", `{other}`")?;
                 }
-                write!(f, " and `{last}`")
+                write!(f, " or `{last}`")
             }
             Self::BadPort(port) => write!(f, "`{port}` is not a port (0 to 65535)"),
-            Self::Empty => f.write_str("no transport is named"),
+            Self::Empty => f.write_str("the list is empty"),
             Self::TooMany(count) => {
-                write!(f, "{count} transports; {ENDPOINTS_MAX} are the most")
+                write!(f, "{count} transports: at most {ENDPOINTS_MAX} are allowed")
             }
-            Self::Twice(endpoint) => write!(f, "`{endpoint}` twice"),
+            Self::Twice(endpoint) => write!(f, "the list has `{endpoint}` twice"),
         }
     }
 }
@@ -132,7 +133,7 @@ impl From<Transport> for Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointError;
 
-    /// `transport[:port]`, or a port alone: of NetBIOS if it is 139, of direct TCP if not.
+    /// Parses `transport[:port]`, or a bare port: NetBIOS for 139, direct TCP for other ports.
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         let (name, port) = match text.split_once(':') {
             Some((name, port)) => (name, Some(port)),
@@ -291,7 +292,7 @@ mod tests {
         let error = |text: &str| text.parse::<Endpoint>().expect_err(text).to_string();
         assert_eq!(
             error("quick"),
-            "unknown transport `quick`; there are `tcp`, `nbt`, `quic` and `smbdirect`"
+            "unknown transport `quick`: use `tcp`, `nbt`, `quic` or `smbdirect`"
         );
         assert!(error("TCP").starts_with("unknown transport `TCP`"));
         assert!(error("").starts_with("unknown transport ``"));

@@ -1,4 +1,4 @@
-//! A stream of bytes becomes frames.
+//! Frames in a stream of bytes.
 
 use std::fmt;
 
@@ -6,52 +6,52 @@ use crate::endpoint::Transport;
 use crate::smbdirect::{KEY_LEN, PREFIX_INVALIDATES};
 use crate::{nbt, tcp};
 
-/// Bytes in front of a frame, for every transport that is a stream.
+/// Length of the prefix of a frame in bytes, for every stream transport.
 pub const PREFIX_LEN: usize = 4;
 
-/// What the next bytes of a stream are.
+/// Result of parsing the next bytes of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Not to be told before so many bytes are there, counted from where the look began.
+    /// The parser needs this number of bytes, counted from the start of the parsed bytes.
     Needs(usize),
-    /// An SMB message of `len` bytes behind the prefix. It may not be there in whole yet.
+    /// An SMB2 message of `len` bytes follows the prefix. It may be incomplete.
     Message {
-        /// Bytes.
+        /// Length of the message in bytes, without the prefix.
         len: usize,
     },
-    /// The transport's own: pass over `consumed` bytes and send the answer, if there is one.
+    /// A control message of the transport: skip `consumed` bytes and send the answer, if any.
     Control {
-        /// Bytes to pass over.
+        /// Length of the control message in bytes.
         consumed: usize,
         /// Bytes to send back as they are.
         answer: Vec<u8>,
     },
-    /// The transport's own: send the answer and close.
+    /// A control message of the transport that ends the connection: send the answer and close.
     Refuse {
         /// Bytes to send back as they are.
         answer: Vec<u8>,
-        /// Why, for the log.
+        /// Reason, for the log.
         reason: FrameError,
     },
 }
 
-/// Why a stream is not one of frames.
+/// Reason why a stream is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The first byte of a prefix is none that the transport knows.
+    /// The transport does not have the type in the first byte of a prefix.
     UnknownType(u8),
-    /// Longer than what is allowed now. Bytes.
+    /// The message is longer than the current limit.
     TooLong {
-        /// As the prefix says.
+        /// Length in the prefix, in bytes.
         len: usize,
-        /// As the server says.
+        /// The current limit in bytes.
         limit: usize,
     },
-    /// An SMB message before the NetBIOS session was asked for.
+    /// The peer sends an SMB2 message before a NetBIOS session request.
     NoSession,
-    /// A NetBIOS session request that cannot be read.
+    /// The NetBIOS session request is malformed.
     BadSessionRequest(&'static str),
-    /// A NetBIOS session request to a name that is not here.
+    /// The NetBIOS session request is for another service.
     NotListening(String),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for FrameError {
         match self {
             Self::UnknownType(byte) => write!(f, "frame of unknown type {byte:#04x}"),
             Self::TooLong { len, limit } => {
-                write!(f, "frame of {len} bytes, {limit} are allowed now")
+                write!(f, "frame of {len} bytes: at most {limit} are allowed now")
             }
             Self::NoSession => f.write_str("message before the NetBIOS session request"),
             Self::BadSessionRequest(what) => write!(f, "bad NetBIOS session request: {what}"),
@@ -71,22 +71,23 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// How one stream is cut into frames.
+/// The framing of one stream.
 #[derive(Clone, Debug)]
 pub enum Framing {
-    /// Direct TCP, and every transport whose stream looks like it.
+    /// Direct TCP, also used by QUIC.
     Tcp,
-    /// SMB Direct: that of direct TCP, which stays in this process, with a key to invalidate.
+    /// SMB Direct: like direct TCP, with an optional key to invalidate. These prefixes never leave
+    /// this process.
     SmbDirect,
     /// The NetBIOS session service.
     Nbt {
-        /// Whether the session was asked for and granted.
+        /// The session request was granted.
         is_established: bool,
     },
 }
 
 impl Framing {
-    /// For a stream that was just accepted.
+    /// The framing of an accepted stream.
     pub fn new(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,
@@ -97,8 +98,8 @@ impl Framing {
         }
     }
 
-    /// For a stream on which the transport's own exchange is over: a client has done its part of
-    /// it before the first message.
+    /// The framing of a stream after the handshake of its transport: a client runs it before the first
+    /// message.
     pub fn established(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,
@@ -109,7 +110,10 @@ impl Framing {
         }
     }
 
-    /// What the bytes at the start of `bytes` are. `limit`: bytes that a message may have now.
+    /// Parses the start of `bytes`. A message may have at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The bytes are not a frame of this transport, or the message is too long.
     pub fn next(&mut self, bytes: &[u8], limit: usize) -> Result<Next, FrameError> {
         let Some(prefix) = bytes.first_chunk::<PREFIX_LEN>() else {
             return Ok(Next::Needs(PREFIX_LEN));
@@ -130,8 +134,8 @@ impl Framing {
 }
 
 impl Framing {
-    /// The prefix of a message of `len` bytes that is to take a region of the peer out of our
-    /// reach, as the transport knows such: SMB Direct does.
+    /// The prefix of a message of `len` bytes. With SMB Direct, the message can invalidate the peer's
+    /// memory region with this key.
     pub(crate) fn prefix_invalidating(&self, len: usize, key: Option<u32>) -> Option<Prefix> {
         let mut prefix = Prefix {
             bytes: [0; PREFIX_LEN + KEY_LEN],
@@ -148,7 +152,7 @@ impl Framing {
     }
 }
 
-/// What stands in front of a message.
+/// The encoded prefix of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     bytes: [u8; PREFIX_LEN + KEY_LEN],
@@ -161,7 +165,7 @@ impl Prefix {
     }
 }
 
-/// Refuses a message that is too long.
+/// Checks the length of a message.
 pub(crate) fn message(len: usize, limit: usize) -> Result<Next, FrameError> {
     if len > limit {
         return Err(FrameError::TooLong { len, limit });
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_smb_direct_hears_of_keys() {
+    fn only_smb_direct_has_keys() {
         let prefix = |framing: Framing, key| {
             let prefix = framing.prefix_invalidating(0x0A_0B0C, key);
             prefix.expect("short enough").bytes().to_vec()

@@ -1,8 +1,8 @@
 //! The NetBIOS session service: a type, flags and a length of 17 bits. RFC 1002 4.3
 //!
-//! A client asks for a session with a name first. Any server name (suffix 0x20) is answered for,
-//! as Samba does: the name is what the client calls this host, and DNS has no say in it. Other
-//! services, such as the messenger, are not here: they get a negative answer.
+//! A client first requests a session with a name. Like Samba, the server accepts every server name
+//! (suffix 0x20): clients choose the name, and it need not be in DNS. Requests for other services,
+//! such as the messenger, receive a negative response.
 
 use wire::nbt::{
     FRAME_HEADER_LEN, NetbiosName, SessionError, SessionHeader, SessionPacketType, SessionRequest,
@@ -13,7 +13,7 @@ use crate::framing::{FrameError, Next, PREFIX_LEN, message};
 
 const _: () = assert!(PREFIX_LEN == FRAME_HEADER_LEN);
 
-/// Bytes of the longest session request: two names with their scopes. RFC 1001 14.1
+/// Longest session request in bytes: two names with their scopes. RFC 1001 14.1
 const MAX_REQUEST: usize = 2 * 256;
 
 pub(crate) fn next(
@@ -27,15 +27,15 @@ pub(crate) fn next(
     match header.packet_type {
         SessionPacketType::MESSAGE if *is_established => message(len, limit),
         SessionPacketType::MESSAGE => Err(FrameError::NoSession),
-        // RFC 1002 4.3.6: a keep-alive has no body; one that has is passed over with it.
+        // RFC 1002 4.3.6: a keep-alive has no body. If one has a body, it is skipped.
         SessionPacketType::KEEP_ALIVE if len <= MAX_REQUEST => control(bytes, len),
         SessionPacketType::REQUEST if len > MAX_REQUEST => Err(FrameError::TooLong {
             len,
             limit: MAX_REQUEST,
         }),
-        SessionPacketType::REQUEST if *is_established => Err(FrameError::BadSessionRequest(
-            "the session is there already",
-        )),
+        SessionPacketType::REQUEST if *is_established => {
+            Err(FrameError::BadSessionRequest("the session exists already"))
+        }
         SessionPacketType::REQUEST => Ok(request(bytes, len, is_established)),
         other => Err(FrameError::UnknownType(other.0)),
     }

@@ -1,7 +1,7 @@
-//! What waits to be sent: frames, signed or sealed, as few pieces as possible.
+//! Queued frames, signed or encrypted, in as few pieces as possible.
 //!
-//! Heads and small payloads are gathered into one run of bytes, so that the answers to a batch
-//! of requests leave in one send. A large payload is sent from the buffer that it was read into.
+//! Heads and small payloads are gathered into one run of bytes, so that the responses to a batch of
+//! requests leave in one send. A large payload is sent from its buffer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -12,29 +12,30 @@ use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
 use proto::seal::{Plaintext, Seal};
 use ring::{Buffer, FileRange, Part, Pool, Source, View};
 
-/// Bytes of a transform header. \[MS-SMB2\] 2.2.41
+/// Length of a transform header in bytes. \[MS-SMB2\] 2.2.41
 const TRANSFORM_LEN: usize = 52;
-/// Bytes of a run above which the next frame starts a new one: what one send of many small
-/// answers carries. From here on a copy would cost more than one more piece.
+/// Length of a run, in bytes, above which the next frame starts a new run. For longer runs, a copy
+/// costs more than another piece.
 const RUN_BYTES: usize = 64 << 10;
-/// What stands behind a message so that the next one is aligned.
+/// Padding after a message, for the alignment of the next one.
 const PADDING: [u8; 8] = [0; 8];
-/// Runs of bytes that are kept for the next frames.
+/// Most runs that are kept for reuse.
 const SPARE_RUNS: usize = 4;
 
-/// Bytes that a READ brought.
+/// The bytes of a payload.
 pub enum PayloadBytes {
-    /// Few: copied next to the head.
+    /// A small payload: it is copied next to the head.
     Small(Vec<u8>),
-    /// Many: sent from here.
+    /// A large payload, sent from this buffer. The number is its length in bytes.
     Large(Buffer, usize),
-    /// Many, of somebody who wants them back as they are: what seals them writes elsewhere.
+    /// A large payload that is returned unchanged after the send: encryption writes into another
+    /// buffer.
     Lent(Source),
-    /// Many, in a file: what signs or seals them reads them into memory of the pool first, so that
-    /// nobody changes them meanwhile.
+    /// A large payload in a file. To sign or encrypt it, it is first read into a pool buffer, so that
+    /// it cannot change meanwhile.
     File(FileRange),
-    /// Many, in a file, and the kernel's to look at only: never of a message that is signed or
-    /// sealed. Only where the transport [sends files](crate::Transport::sends_files).
+    /// A large payload in the page cache, which only the kernel reads. Its message must not be signed
+    /// or encrypted, and the transport must [send files](crate::Transport::sends_files).
     View(View),
 }
 
@@ -52,24 +53,26 @@ impl PayloadBytes {
             Self::Small(bytes) => bytes,
             Self::Large(buffer, len) => &buffer[..*len],
             Self::Lent(source) => source,
-            Self::File(_) | Self::View(_) => unreachable!("what is signed was read before"),
+            Self::File(_) | Self::View(_) => {
+                unreachable!("signed payloads are read into memory before")
+            }
         }
     }
 }
 
-/// Where the payloads are that the core knows by their tokens.
+/// The owner of payloads, which the core knows by their tokens.
 pub trait PayloadSource {
-    /// Gives the bytes of a payload away: the core sends each once.
+    /// Removes a payload. The core sends each payload once.
     fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes>;
 
-    /// Takes bytes back that were sent, or sealed and need not be sent themselves.
+    /// Takes lent bytes back after they were sent or encrypted.
     fn give_back(&mut self, token: PayloadToken, source: Source);
 
-    /// The same for a range of a file, which says what was wrong with it.
+    /// Takes a file range back. The range has the error of reading it, if any.
     fn give_back_file(&mut self, token: PayloadToken, range: FileRange);
 }
 
-/// The payloads of a connection that are not sent yet.
+/// The payloads of a connection that wait for their response.
 #[derive(Default)]
 pub struct Payloads {
     held: BTreeMap<PayloadToken, PayloadBytes>,
@@ -77,7 +80,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// Keeps the bytes until their answer is sent or released.
+    /// Keeps a payload until its response is sent, or until it is released.
     pub fn keep(&mut self, bytes: PayloadBytes) -> Payload {
         let len = u32::try_from(bytes.len()).expect("a READ asks for 32 bits of length");
         self.last += 1;
@@ -86,7 +89,7 @@ impl Payloads {
         Payload { token, len }
     }
 
-    /// Bytes of buffers of the pool among them.
+    /// Total length of their pool buffers in bytes.
     pub fn buffer_bytes(&self) -> usize {
         let bytes = |payload: &PayloadBytes| match payload {
             PayloadBytes::Large(buffer, _) => buffer.len(),
@@ -95,7 +98,7 @@ impl Payloads {
         self.held.values().map(bytes).sum()
     }
 
-    /// Drops bytes that will not be sent.
+    /// Drops a payload that will not be sent.
     pub fn release(&mut self, token: PayloadToken) {
         self.held.remove(&token);
     }
@@ -106,13 +109,13 @@ impl PayloadSource for Payloads {
         self.held.remove(&token)
     }
 
-    /// What was lent is not wanted back here.
+    /// Lent bytes do not occur here.
     fn give_back(&mut self, _token: PayloadToken, _source: Source) {}
 
     fn give_back_file(&mut self, _token: PayloadToken, _range: FileRange) {}
 }
 
-/// A piece of what waits to be sent.
+/// A queued piece of frames.
 enum Piece {
     Run(Vec<u8>),
     Large(Buffer, usize),
@@ -121,24 +124,24 @@ enum Piece {
     View(View),
 }
 
-/// What waits to be sent.
+/// Queued frames.
 #[derive(Default)]
 pub struct Outbox {
     pieces: VecDeque<Piece>,
     spare: Vec<Vec<u8>>,
-    /// Bytes that wait.
+    /// Number of queued bytes.
     queued: usize,
-    /// Whose the sources and files are that were taken to be sent, in their order.
+    /// Tokens of the sources and file ranges of the last [`take`](Self::take), in order.
     lent: VecDeque<PayloadToken>,
 }
 
 impl Outbox {
-    /// Bytes that wait.
+    /// Number of queued bytes.
     pub fn queued(&self) -> usize {
         self.queued
     }
 
-    /// Everything that waits, for one send.
+    /// Removes all queued frames, for one send.
     pub fn take(&mut self) -> Vec<Part> {
         self.queued = 0;
         let lent = &mut self.lent;
@@ -158,8 +161,8 @@ impl Outbox {
         self.pieces.drain(..).map(part).collect()
     }
 
-    /// Takes back all parts of the last [`take`](Self::take), sent or not: their memory serves
-    /// again, and what was lent goes home.
+    /// Takes back all parts of the last [`take`](Self::take), sent or not. Their memory is reused, and
+    /// lent payloads return to their owner.
     pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
             match part {
@@ -180,14 +183,14 @@ impl Outbox {
         }
     }
 
-    /// Adds bytes that are no frame: what a transport answers by itself.
+    /// Queues bytes that are not a frame: the answer to a control message of the transport.
     pub fn push_raw(&mut self, bytes: &[u8]) {
         self.run().extend_from_slice(bytes);
         self.queued += bytes.len();
     }
 
-    /// Signs or seals a frame and adds it. `false`: the transport cannot carry it, and nothing
-    /// was taken. What is lent is sealed into memory of the pool.
+    /// Signs or encrypts a frame and queues it. Returns false, without an effect, if the frame is too
+    /// long for the transport. Lent payloads are encrypted into pool buffers.
     pub fn push(
         &mut self,
         framing: &Framing,
@@ -200,18 +203,21 @@ impl Outbox {
             seal,
             invalidate,
         } = outbound;
-        let sealed_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
+        let transform_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
         let len: usize = messages.iter().map(message_len).sum();
-        let Some(prefix) = framing.prefix_invalidating(len + sealed_len, invalidate) else {
+        let Some(prefix) = framing.prefix_invalidating(len + transform_len, invalidate) else {
             return false;
         };
         let mut body = Body::default();
         for message in messages {
             body.push(message, payloads, pool, seal.is_some());
         }
-        assert_eq!(body.len, len, "a payload is as long as its driver said");
-        let transform = seal.map(|seal| body.seal(&seal, payloads));
-        self.queued += prefix.bytes().len() + sealed_len + body.len;
+        assert_eq!(
+            body.len, len,
+            "a payload has the length that its driver reported"
+        );
+        let transform = seal.map(|seal| body.encrypt(&seal, payloads));
+        self.queued += prefix.bytes().len() + transform_len + body.len;
         let run = self.run();
         run.extend_from_slice(prefix.bytes());
         run.extend_from_slice(transform.as_ref().map_or(&[], |transform| &transform[..]));
@@ -222,7 +228,7 @@ impl Outbox {
                 Segment::Lent(token, source) => {
                     self.pieces.push_back(Piece::Lent(token, source));
                 }
-                Segment::Unsealed(..) => unreachable!("sealed above"),
+                Segment::ToEncrypt(..) => unreachable!("encrypted above"),
                 Segment::File(token, range) => self.pieces.push_back(Piece::File(token, range)),
                 Segment::View(view) => self.pieces.push_back(Piece::View(view)),
             }
@@ -239,12 +245,12 @@ impl Outbox {
         }
         match self.pieces.back_mut() {
             Some(Piece::Run(run)) => run,
-            _ => unreachable!("a run was just made sure of"),
+            _ => unreachable!("the last piece is a run"),
         }
     }
 }
 
-/// Whether a run is no larger than most: what was large once need not be kept for ever.
+/// Returns true if a run has the usual capacity. Larger ones are freed.
 fn is_usual(run: &Vec<u8>) -> bool {
     run.capacity() <= 4 * RUN_BYTES
 }
@@ -254,7 +260,7 @@ fn message_len(message: &OutMessage) -> usize {
     message.head.len() + payload + usize::from(message.padding)
 }
 
-/// Reads a range of a file into memory of the pool, or of the frame where the pool has none.
+/// Reads a file range into a pool buffer, or into other memory if the pool has none.
 fn loaded(mut range: FileRange, pool: &Pool) -> (PayloadBytes, FileRange) {
     let len = range.len;
     let bytes = match pool.take(len) {
@@ -271,7 +277,7 @@ fn loaded(mut range: FileRange, pool: &Pool) -> (PayloadBytes, FileRange) {
     (bytes, range)
 }
 
-/// The messages of one frame while they are signed and sealed.
+/// The messages of one frame, while they are signed and encrypted.
 #[derive(Default)]
 struct Body {
     /// Heads, small payloads and padding, one after the other.
@@ -283,13 +289,13 @@ struct Body {
 enum Segment {
     Small(Range<usize>),
     Large(Buffer, usize),
-    /// In a frame that is sealed: until then, and where it is sealed to.
-    Unsealed(PayloadToken, Source, Buffer),
-    /// Never in a frame that is sealed.
+    /// A lent payload before its encryption into the buffer.
+    ToEncrypt(PayloadToken, Source, Buffer),
+    /// A lent payload of a frame that is not encrypted.
     Lent(PayloadToken, Source),
-    /// Nor this.
+    /// A file range of a frame that is not encrypted.
     File(PayloadToken, FileRange),
-    /// Nor this.
+    /// A view of a frame that is not encrypted.
     View(View),
 }
 
@@ -300,7 +306,7 @@ impl Body {
         message: OutMessage,
         payloads: &mut impl PayloadSource,
         pool: &Pool,
-        is_sealed: bool,
+        is_encrypted: bool,
     ) {
         let OutMessage {
             mut head,
@@ -310,9 +316,9 @@ impl Body {
         } = message;
         let payload = payload.map(|payload| {
             let bytes = payloads.take(payload.token);
-            let bytes = bytes.expect("the core sends what it was given, once");
+            let bytes = bytes.expect("the core sends each payload once");
             let bytes = match bytes {
-                PayloadBytes::File(range) if is_sealed || sign.is_some() => {
+                PayloadBytes::File(range) if is_encrypted || sign.is_some() => {
                     let (bytes, range) = loaded(range, pool);
                     payloads.give_back_file(payload.token, range);
                     bytes
@@ -330,11 +336,11 @@ impl Body {
             None => {}
             Some((_, PayloadBytes::Small(bytes))) => self.small(&bytes),
             Some((_, PayloadBytes::Large(buffer, len))) => self.large(buffer, len),
-            Some((token, PayloadBytes::Lent(source))) if is_sealed => {
+            Some((token, PayloadBytes::Lent(source))) if is_encrypted => {
                 match pool.take(source.len()) {
                     Some(buffer) => {
                         self.len += source.len();
-                        let segment = Segment::Unsealed(token, source, buffer);
+                        let segment = Segment::ToEncrypt(token, source, buffer);
                         self.segments.push(segment);
                     }
                     None => {
@@ -374,8 +380,8 @@ impl Body {
         }
     }
 
-    /// Seals all segments, and gives back what was lent.
-    fn seal(&mut self, seal: &Seal, payloads: &mut impl PayloadSource) -> Vec<u8> {
+    /// Encrypts all segments, and returns lent payloads. Returns the transform header.
+    fn encrypt(&mut self, seal: &Seal, payloads: &mut impl PayloadSource) -> Vec<u8> {
         let mut left: &mut [u8] = &mut self.small;
         let mut parts: Vec<Plaintext<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &mut self.segments {
@@ -386,17 +392,17 @@ impl Body {
                     left = rest;
                 }
                 Segment::Large(buffer, len) => parts.push((&mut buffer[..*len]).into()),
-                Segment::Unsealed(_, source, buffer) => {
+                Segment::ToEncrypt(_, source, buffer) => {
                     parts.push(Plaintext::Into(source, &mut buffer[..source.len()]));
                 }
                 Segment::Lent(..) | Segment::File(..) | Segment::View(_) => {
-                    unreachable!("what is sealed has a place where it is sealed to")
+                    unreachable!("encrypted payloads are in memory")
                 }
             }
         }
         let transform = seal.apply(&mut parts).to_vec();
-        let sealed = |segment| match segment {
-            Segment::Unsealed(token, source, buffer) => {
+        let encrypted = |segment| match segment {
+            Segment::ToEncrypt(token, source, buffer) => {
                 let len = source.len();
                 payloads.give_back(token, source);
                 Segment::Large(buffer, len)
@@ -405,7 +411,7 @@ impl Body {
         };
         self.segments = mem::take(&mut self.segments)
             .into_iter()
-            .map(sealed)
+            .map(encrypted)
             .collect();
         transform
     }

@@ -1,8 +1,8 @@
-//! One transport connection, whatever carries it: bytes of frames both ways.
+//! One transport connection of any transport: the bytes of frames, both ways.
 //!
-//! Server and client drive every transport through this. What is special to one (a handshake, a
-//! certificate, memory that the peer registered) is in that transport's module; from here on there
-//! are frames, each behind the prefix of its [`Framing`](crate::Framing).
+//! Server and client drive every transport through this type. The modules of the transports have
+//! what only one of them needs: a handshake, a certificate, registered memory. The stream carries
+//! frames, each with the prefix of its [`Framing`](crate::Framing).
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -18,7 +18,7 @@ use crate::{quic, smbdirect};
 pub enum Stream {
     /// A socket: direct TCP and the NetBIOS session service.
     Socket(ring::Stream),
-    /// The one stream of a QUIC connection.
+    /// The stream of a QUIC connection.
     #[expect(private_interfaces, reason = "it is made by this crate only")]
     Quic(quic::Stream),
     /// A queue pair of SMB Direct.
@@ -47,7 +47,7 @@ impl Stream {
         }
     }
 
-    /// The peer has logged in: what is kept small for whoever connects need not be any more.
+    /// Notes that the peer has logged in. SMB Direct then grants it more receive credits.
     pub fn trust(&self) {
         match self {
             Self::SmbDirect(stream) => stream.trust(),
@@ -55,8 +55,8 @@ impl Stream {
         }
     }
 
-    /// The next bytes; an empty chunk means end of stream. Dropping the future loses nothing.
-    /// One task at a time receives.
+    /// Receives the next bytes. An empty chunk means end of stream. Dropping the future loses no
+    /// bytes. Only one task may receive at a time.
     ///
     /// # Errors
     /// The connection is lost.
@@ -91,9 +91,9 @@ impl Stream {
         }
     }
 
-    /// Sends all parts in order, and gives them back when the transport needs their memory no more.
-    /// They are files only where the transport [sends them](crate::Transport::sends_files). One
-    /// task at a time sends. Dropping the future midway ends the connection.
+    /// Sends all parts in order, and returns them once the transport no longer needs their memory.
+    /// File ranges are allowed only if the transport [sends them](crate::Transport::sends_files). Only
+    /// one task may send at a time. Dropping the future midway ends the connection.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         match self {
             Self::Socket(stream) => stream.send(parts).await,
@@ -102,10 +102,10 @@ impl Stream {
         }
     }
 
-    /// Ends one or both directions. Receives and sends under way see it.
+    /// Shuts one or both directions down. Pending receives and sends end.
     ///
     /// # Errors
-    /// The peer is gone already.
+    /// The peer has disconnected.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         match self {
             Self::Socket(stream) => stream.shutdown(how),
@@ -123,7 +123,7 @@ impl Stream {
     /// The address of the peer.
     ///
     /// # Errors
-    /// The peer is gone already.
+    /// The peer has disconnected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.peer_addr(),
@@ -132,7 +132,7 @@ impl Stream {
         }
     }
 
-    /// What is known of the path, where this side looks after that: over QUIC.
+    /// State of the network path. Only QUIC measures it.
     #[must_use]
     pub fn path(&self) -> Option<quic::Path> {
         match self {
@@ -141,10 +141,10 @@ impl Stream {
         }
     }
 
-    /// The address of this side.
+    /// The local address.
     ///
     /// # Errors
-    /// The system does not know it any more.
+    /// The connection has ended.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.local_addr(),

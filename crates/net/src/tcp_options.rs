@@ -1,4 +1,4 @@
-//! What the kernel is told of a TCP connection.
+//! Socket options of TCP connections.
 
 use std::fmt;
 use std::io;
@@ -8,42 +8,43 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 
-/// The longest time between two questions of keep-alive, in seconds. tcp(7)
+/// Longest time between two keep-alive probes, in seconds. tcp(7)
 const KEEP_ALIVE_SECONDS_MAX: u64 = 32_767;
-/// The most questions of keep-alive. tcp(7)
+/// Most keep-alive probes. tcp(7)
 const KEEP_ALIVE_COUNT_MAX: u32 = 127;
-/// The longest user time-out: its milliseconds have 31 bits. tcp(7)
+/// Longest user time-out: its milliseconds have 31 bits. tcp(7)
 const USER_TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// What the kernel is told of a TCP connection.
+/// Socket options of a TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Sends what there is at once, however little (TCP_NODELAY).
+    /// Sends short segments at once (TCP_NODELAY).
     pub no_delay: bool,
-    /// Acknowledges at once what comes first (TCP_QUICKACK): the kernel goes back to its own
-    /// judgement as soon as requests and answers alternate.
+    /// Acknowledges the first segments at once (TCP_QUICKACK). The kernel clears this option when
+    /// requests and responses alternate.
     pub quick_ack: bool,
-    /// Asks a silent peer whether it is there; `None`: one that vanished stays for ever.
+    /// Sends keep-alive probes to a silent peer. With `None`, the connection of a vanished peer stays
+    /// open forever.
     pub keep_alive: Option<KeepAlive>,
-    /// How long what was sent may stay unacknowledged (TCP_USER_TIMEOUT); `None`: as long as the
-    /// kernel tries, some fifteen minutes.
+    /// Time that sent data may stay unacknowledged (TCP_USER_TIMEOUT). `None` is the default of the
+    /// kernel, about fifteen minutes.
     pub user_timeout: Option<Duration>,
 }
 
-/// How a silent peer is asked whether it is there.
+/// Parameters of keep-alive probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// After how long a silence, in whole seconds.
+    /// Time without data before the first probe, in whole seconds.
     pub idle: Duration,
-    /// How long after each question, in whole seconds.
+    /// Time between probes, in whole seconds.
     pub interval: Duration,
-    /// How many questions stay unanswered before the connection ends.
+    /// Number of unanswered probes after which the connection ends.
     pub count: u32,
 }
 
 impl Default for KeepAlive {
-    /// A peer that vanished is known after four minutes, which is before a user gives up on the
-    /// file that it has locked.
+    /// Detects a vanished peer after four minutes, before other users give up on the files that it
+    /// has locked.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(120),
@@ -64,7 +65,7 @@ impl Default for TcpOptions {
     }
 }
 
-/// What is wrong with options.
+/// An option is out of its range, or a text is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptionsError(String);
 
@@ -77,22 +78,22 @@ impl fmt::Display for TcpOptionsError {
 impl std::error::Error for TcpOptionsError {}
 
 impl TcpOptions {
-    /// Tells the kernel.
+    /// Sets the options of a socket.
     ///
     /// # Errors
-    /// It refuses one, or the peer has gone already.
+    /// The kernel refuses an option, or the peer has disconnected.
     pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
         let socket = SockRef::from(socket);
         socket.set_tcp_nodelay(self.no_delay)?;
         if self.quick_ack {
             socket.set_tcp_quickack(true)?;
         }
-        if let Some(asking) = &self.keep_alive {
-            let asking = TcpKeepalive::new()
-                .with_time(asking.idle)
-                .with_interval(asking.interval)
-                .with_retries(asking.count);
-            socket.set_tcp_keepalive(&asking)?;
+        if let Some(probes) = &self.keep_alive {
+            let probes = TcpKeepalive::new()
+                .with_time(probes.idle)
+                .with_interval(probes.interval)
+                .with_retries(probes.count);
+            socket.set_tcp_keepalive(&probes)?;
         }
         match self.user_timeout {
             Some(limit) => socket.set_tcp_user_timeout(Some(limit)),
@@ -100,26 +101,26 @@ impl TcpOptions {
         }
     }
 
-    /// The same, if the kernel will take it.
+    /// Checks the options.
     ///
     /// # Errors
-    /// Which is out of its range.
+    /// An option is out of its range.
     pub fn checked(self) -> Result<Self, TcpOptionsError> {
         let bad = |what: &str| Err(TcpOptionsError(what.to_owned()));
-        if let Some(asking) = &self.keep_alive {
+        if let Some(probes) = &self.keep_alive {
             let is_time = |time: Duration| {
                 time.subsec_nanos() == 0 && (1..=KEEP_ALIVE_SECONDS_MAX).contains(&time.as_secs())
             };
-            if !is_time(asking.idle) || !is_time(asking.interval) {
-                return bad("times of keep-alive are 1 to 32767 seconds");
+            if !is_time(probes.idle) || !is_time(probes.interval) {
+                return bad("keep-alive times must be 1 to 32767 seconds");
             }
-            if !(1..=KEEP_ALIVE_COUNT_MAX).contains(&asking.count) {
-                return bad("keep-alive asks 1 to 127 times");
+            if !(1..=KEEP_ALIVE_COUNT_MAX).contains(&probes.count) {
+                return bad("the number of keep-alive probes must be 1 to 127");
             }
         }
         match self.user_timeout {
             Some(limit) if limit.is_zero() || limit > USER_TIMEOUT_MAX => {
-                bad("the user time-out is 1 to 2147483 seconds")
+                bad("the user time-out must be 1 to 2147483 seconds")
             }
             _ => Ok(self),
         }
@@ -129,7 +130,7 @@ impl TcpOptions {
 impl FromStr for TcpOptions {
     type Err = TcpOptionsError;
 
-    /// Words with commas between them, on top of the default: `delay`, `quick-ack`,
+    /// Parses words with commas between them, which change the default: `delay`, `quick-ack`,
     /// `keep-alive=IDLE:INTERVAL:COUNT` or `keep-alive=off`, `user-timeout=SECONDS`.
     fn from_str(text: &str) -> Result<Self, TcpOptionsError> {
         let mut options = Self::default();
@@ -145,8 +146,8 @@ impl FromStr for TcpOptions {
                 }
                 _ => {
                     return Err(TcpOptionsError(format!(
-                        "`{word}` is none of delay, quick-ack, keep-alive=IDLE:INTERVAL:COUNT, \
-                         keep-alive=off, user-timeout=SECONDS"
+                        "unknown word `{word}`: use delay, quick-ack, keep-alive=IDLE:INTERVAL:COUNT, \
+                         keep-alive=off or user-timeout=SECONDS"
                     )));
                 }
             }
@@ -164,7 +165,7 @@ fn keep_alive(word: &str, times: &str) -> Result<KeepAlive, TcpOptionsError> {
             count: u32::try_from(*count).unwrap_or(u32::MAX),
         }),
         _ => Err(TcpOptionsError(format!(
-            "`{word}`: want keep-alive=IDLE:INTERVAL:COUNT"
+            "`{word}`: use keep-alive=IDLE:INTERVAL:COUNT"
         ))),
     }
 }
@@ -181,29 +182,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_is_told() {
+    fn options_reach_the_kernel() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let socket = TcpStream::connect(address).expect("a connection");
         let text = "quick-ack,keep-alive=30:5:3,user-timeout=20";
         let options: TcpOptions = text.parse().expect("options");
         options.apply(&socket).expect("taken");
-        let told = SockRef::from(&socket);
-        assert!(told.tcp_nodelay().expect("known"));
-        assert!(told.keepalive().expect("known"));
-        let idle = told.tcp_keepalive_time().expect("known");
-        let interval = told.tcp_keepalive_interval().expect("known");
-        let count = told.tcp_keepalive_retries().expect("known");
+        let socket = SockRef::from(&socket);
+        assert!(socket.tcp_nodelay().expect("known"));
+        assert!(socket.keepalive().expect("known"));
+        let idle = socket.tcp_keepalive_time().expect("known");
+        let interval = socket.tcp_keepalive_interval().expect("known");
+        let count = socket.tcp_keepalive_retries().expect("known");
         let seconds = Duration::from_secs;
         assert_eq!((idle, interval, count), (seconds(30), seconds(5), 3));
-        let limit = told.tcp_user_timeout().expect("known");
+        let limit = socket.tcp_user_timeout().expect("known");
         assert_eq!(limit, Some(seconds(20)));
 
         let plain = TcpStream::connect(address).expect("a connection");
         let options: TcpOptions = "delay,keep-alive=off".parse().expect("options");
         options.apply(&plain).expect("taken");
-        let told = SockRef::from(&plain);
-        assert!(!told.tcp_nodelay().expect("known") && !told.keepalive().expect("known"));
+        let socket = SockRef::from(&plain);
+        assert!(!socket.tcp_nodelay().expect("known") && !socket.keepalive().expect("known"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub trait TimeoutHandler: 'static {
     fn next_timeout(&self) -> Option<Instant>;
 
     /// Calls the core's `timeout`, performs its effects, and arms the timer again. The timer calls
-    /// it from a task of its own, where a panic would end this task only.
+    /// it from a separate task: a panic would end this task only.
     fn timeout(self: &Rc<Self>);
 }
 

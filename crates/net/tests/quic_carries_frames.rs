@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ring::{Config, Handle, Io, Part, PoolConfig, Region, Runtime};
 use smbeam_net::Stream;
-use smbeam_net::quic::{Arrival, Congestion, Knock, Listener, Server, Settings, connect};
+use smbeam_net::quic::{Congestion, Incoming, Listener, ListenerEvent, Server, Settings, connect};
 
 #[path = "quic/relay.rs"]
 mod relay;
@@ -29,7 +29,7 @@ fn run<F: AsyncFn(Handle)>(io: Io, scenario: F) {
         buffers,
         ..Config::default()
     };
-    let runtime = Runtime::new(&config).expect("the driver is to be had");
+    let runtime = Runtime::new(&config).expect("the driver is available");
     let handle = runtime.handle();
     runtime.block_on(scenario(handle.clone()));
     drop(runtime);
@@ -56,10 +56,10 @@ over_both_drivers!(
     what_was_sent_before_the_end_arrives,
     the_end_of_one_direction_leaves_the_other,
     a_peer_that_vanishes_is_an_error,
-    nobody_there_is_known_at_once,
+    a_closed_port_is_known_at_once,
     other_protocols_are_refused,
-    who_is_asked_comes_again,
-    who_is_refused_hears_it,
+    a_client_connects_again_for_validation,
+    a_refused_client_receives_the_refusal,
     another_worker_takes_a_client_over,
     a_client_that_gives_up_leaves_nothing,
     a_dropped_receive_tears_the_stream,
@@ -98,9 +98,9 @@ fn listen(handle: &Handle, settings: &Settings, workers: u16) -> (Vec<Listener>,
     (listeners, address)
 }
 
-async fn knock(listener: &Listener) -> Knock {
-    match listener.arrival().await {
-        Arrival::Knock(knock) => knock,
+async fn next_incoming(listener: &Listener) -> Incoming {
+    match listener.next_event().await {
+        ListenerEvent::Incoming(incoming) => incoming,
         other => panic!("{other:?}"),
     }
 }
@@ -131,7 +131,11 @@ async fn meet(
 ) -> (Stream, Stream) {
     let (own, settings) = (handle.clone(), settings.clone());
     let connecting = handle.spawn(async move { client(&own, address, &settings).await });
-    let server = knock(listener).await.accept().await.expect("accept");
+    let server = next_incoming(listener)
+        .await
+        .accept()
+        .await
+        .expect("accept");
     let client = connecting.await.expect("no panic");
     assert_eq!(&*receive(&server, 5).await, b"hello");
     assert_eq!(client.peer_addr().expect("an address"), address);
@@ -150,12 +154,12 @@ fn bytes(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| next() as u8).collect()
 }
 
-/// Exactly so many bytes, half of them as chunks.
+/// Receives exactly this number of bytes, half of them as chunks.
 async fn receive(stream: &Stream, length: usize) -> Vec<u8> {
     let mut received = Vec::new();
     while received.len() < length / 2 + 1 && received.len() < length {
         let chunk = stream.recv().await.expect("recv");
-        assert!(!chunk.is_empty(), "the stream goes on");
+        assert!(!chunk.is_empty(), "the stream continues");
         received.extend_from_slice(&chunk);
     }
     assert!(received.len() <= length, "no more than was sent");
@@ -251,21 +255,21 @@ async fn a_peer_that_vanishes_is_an_error(handle: Handle) {
     assert!(silent.await.is_err());
     drop(relay);
     for stream in [&client, &server] {
-        let error = stream.recv().await.expect_err("nobody is there");
+        let error = stream.recv().await.expect_err("the peer is unreachable");
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         let (result, _) = stream.send(vec![Part::Bytes(vec![1])]).await;
         assert!(result.is_err());
     }
 }
 
-async fn nobody_there_is_known_at_once(handle: Handle) {
+async fn a_closed_port_is_known_at_once(handle: Handle) {
     let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = free.local_addr().expect("bound");
     drop(free);
     let tls = trust::client_config(smbeam_net::tls::ALPN);
     let settings = Settings::default();
     let refused = connect(&handle, address, "smbeam.test", tls, &settings).await;
-    let error = refused.expect_err("nobody listens");
+    let error = refused.expect_err("no listener");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 
@@ -278,24 +282,24 @@ async fn other_protocols_are_refused(handle: Handle) {
             let tls = trust::client_config(alpn);
             connect(&own, address, "smbeam.test", tls, &Settings::default()).await
         });
-        assert!(knock(&listeners[0]).await.accept().await.is_err());
+        assert!(next_incoming(&listeners[0]).await.accept().await.is_err());
         assert!(connecting.await.expect("no panic").is_err());
     }
     let (client, server) = meet(&handle, &listeners[0], address, &settings).await;
     talk(&handle, client, server, 4).await;
 }
 
-async fn who_is_asked_comes_again(handle: Handle) {
+async fn a_client_connects_again_for_validation(handle: Handle) {
     let settings = Settings::default();
     let (listeners, address) = listen(&handle, &settings, 1);
     let own = handle.clone();
     let connecting = handle.spawn(async move { client(&own, address, &Settings::default()).await });
-    let first = knock(&listeners[0]).await;
-    assert!(first.may_be_asked());
+    let first = next_incoming(&listeners[0]).await;
+    assert!(first.may_be_validated());
     let peer = first.peer();
-    first.ask();
-    let second = knock(&listeners[0]).await;
-    assert!(!second.may_be_asked());
+    first.request_validation();
+    let second = next_incoming(&listeners[0]).await;
+    assert!(!second.may_be_validated());
     assert_eq!(second.peer(), peer);
     let server = second.accept().await.expect("accept");
     let client = connecting.await.expect("no panic");
@@ -303,7 +307,7 @@ async fn who_is_asked_comes_again(handle: Handle) {
     talk(&handle, client, server, 5).await;
 }
 
-async fn who_is_refused_hears_it(handle: Handle) {
+async fn a_refused_client_receives_the_refusal(handle: Handle) {
     let settings = Settings::default();
     let (listeners, address) = listen(&handle, &settings, 1);
     let own = handle.clone();
@@ -311,7 +315,7 @@ async fn who_is_refused_hears_it(handle: Handle) {
         let tls = trust::client_config(smbeam_net::tls::ALPN);
         connect(&own, address, "smbeam.test", tls, &Settings::default()).await
     });
-    knock(&listeners[0]).await.refuse();
+    next_incoming(&listeners[0]).await.refuse();
     assert!(connecting.await.expect("no panic").is_err());
 }
 
@@ -340,30 +344,30 @@ async fn another_worker_takes_a_client_over(handle: Handle) {
     }
 }
 
-/// Lets the first that knocks at either in at the other, and goes on handing over to it.
+/// Accepts the first connection of either listener at the other, and forwards its retransmissions.
 async fn take_over(handle: &Handle, listeners: &[Listener]) -> (Stream, [ring::JoinHandle<()>; 2]) {
     let (sender, mut receiver) = ring::mailbox(None);
     let carry = |here: usize| {
         let (listeners, sender, own) = (listeners.to_vec(), sender.clone(), handle.clone());
         handle.spawn(async move {
             loop {
-                match listeners[here].arrival().await {
-                    Arrival::Again(there, handover) => {
+                match listeners[here].next_event().await {
+                    ListenerEvent::Retransmission(there, handover) => {
                         assert_eq!(there, 1 - here);
                         drop(listeners[there].take_over(handover));
                     }
-                    Arrival::Knock(knock) => {
-                        let handover = knock.hand_over(1 - here).expect("room");
-                        let Some(knock) = listeners[1 - here].take_over(handover) else {
+                    ListenerEvent::Incoming(incoming) => {
+                        let handover = incoming.hand_over(1 - here).expect("space");
+                        let Some(incoming) = listeners[1 - here].take_over(handover) else {
                             continue;
                         };
                         let sender = sender.clone();
                         own.spawn(async move {
-                            if knock.accept().await.is_ok_and(|stream| {
+                            if incoming.accept().await.is_ok_and(|stream| {
                                 KEPT.with_borrow_mut(|kept| kept.push(stream));
                                 true
                             }) {
-                                sender.send(()).expect("somebody waits");
+                                sender.send(()).expect("the test waits");
                             }
                         });
                     }
@@ -391,10 +395,10 @@ async fn a_client_that_gives_up_leaves_nothing(handle: Handle) {
             let tls = trust::client_config(smbeam_net::tls::ALPN);
             connect(&own, address, "smbeam.test", tls, &Settings::default()).await
         });
-        let knock = knock(&listeners[0]).await;
+        let incoming = next_incoming(&listeners[0]).await;
         connecting.abort();
         // It has no stream, so that this waits until it is forgotten.
-        let accepting = handle.timeout(Duration::from_millis(5), knock.accept());
+        let accepting = handle.timeout(Duration::from_millis(5), incoming.accept());
         assert!(!matches!(accepting.await, Ok(Ok(_))));
     }
     listeners[0].close().await;
@@ -405,7 +409,7 @@ async fn a_dropped_receive_tears_the_stream(handle: Handle) {
     let (client, server, _listener) = pair(&handle, &settings).await;
     let (result, _) = client.send(vec![Part::Bytes(vec![1; 10])]).await;
     result.expect("send");
-    let buffer = handle.pool().take(1 << 20).expect("room");
+    let buffer = handle.pool().take(1 << 20).expect("space");
     let filling = server.recv_into(buffer, 0..1 << 20);
     let filling = handle.timeout(Duration::from_millis(20), filling).await;
     assert!(filling.is_err());
@@ -430,7 +434,7 @@ async fn a_reader_that_waits_stops_the_sender(handle: Handle) {
     handle.sleep(Duration::from_millis(200)).await;
     assert!(
         !sending.is_finished(),
-        "no more than the windows is on its way"
+        "no more than the windows is in flight"
     );
     assert_eq!(receive(&server, message.len()).await, message);
     drop(sending.await.expect("no panic"));
@@ -461,7 +465,7 @@ async fn each_side_has_its_own_settings(handle: Handle) {
 
 /// A buffer of the pool with a message.
 fn lend(handle: &Handle, message: &[u8]) -> Part {
-    let mut buffer = handle.pool().take(message.len()).expect("room");
+    let mut buffer = handle.pool().take(message.len()).expect("space");
     buffer[..message.len()].copy_from_slice(message);
     Part::Buffer(buffer, 0..message.len())
 }
@@ -501,7 +505,7 @@ async fn a_peer_that_acknowledges_nothing_leaves_buffers_to_others(handle: Handl
     let message = vec![9; 1 << 20];
     for _ in 0..POOL_BYTES / message.len() + 8 {
         let (result, _) = server.send(vec![lend(&handle, &message)]).await;
-        result.expect("there is room in the window");
+        result.expect("the window has space");
     }
     let kept = handle.pool().buffers_out() * message.len();
     assert!(kept > 0 && kept <= POOL_BYTES / 2, "{kept}");
@@ -525,7 +529,11 @@ async fn a_server_that_was_killed_is_missed_when_the_next_one_runs(handle: Handl
         runtime.block_on(async {
             let listener = Listener::new(&handle, socket, &first, 0, 1);
             let listener = listener.expect("a socket");
-            let stream = knock(&listener).await.accept().await.expect("accept");
+            let stream = next_incoming(&listener)
+                .await
+                .accept()
+                .await
+                .expect("accept");
             assert_eq!(&*receive(&stream, 5).await, b"hello");
             // Neither says goodbye.
             std::mem::forget((listener, stream));
@@ -541,7 +549,10 @@ async fn a_server_that_was_killed_is_missed_when_the_next_one_runs(handle: Handl
     let (result, _) = client.send(vec![Part::Bytes(vec![1; 1000])]).await;
     result.expect("nothing is known yet");
     let end = handle.timeout(Duration::from_secs(60), client.recv());
-    let error = end.await.expect("it is told").expect_err("it is gone");
+    let error = end
+        .await
+        .expect("a result")
+        .expect_err("the connection has ended");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     drop(listener);
 }

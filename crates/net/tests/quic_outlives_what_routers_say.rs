@@ -1,8 +1,8 @@
 //! What a router says about one datagram is not the end of a connection.
 //!
-//! A path may take shorter datagrams than its first link does; a router then says so to whoever
-//! tries longer ones. Here nobody routes: the report is made up. As the kernel remembers it for all
-//! that goes to that address, the test has a network of its own, which takes root to make.
+//! A path may have a smaller MTU than its first link; a router then reports it to the sender that
+//! tries longer ones. Here is no router: the report is forged. As the kernel remembers it for all
+//! that goes to that address, the test has a separate network, which needs root.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::process::Command;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ring::{Config, Handle, Io, Part, Runtime};
 use smbeam_net::Stream;
-use smbeam_net::quic::{Arrival, Listener, Server, Settings, connect};
+use smbeam_net::quic::{Listener, ListenerEvent, Server, Settings, connect};
 
 #[path = "quic/trust.rs"]
 mod trust;
@@ -27,7 +27,7 @@ fn a_datagram_that_is_too_long_for_a_router_ends_nothing() {
                 io,
                 ..Config::default()
             });
-            let runtime = runtime.expect("the driver is to be had");
+            let runtime = runtime.expect("the driver is available");
             runtime.block_on(scenario(runtime.handle()));
         }
         return;
@@ -55,7 +55,7 @@ async fn scenario(handle: Handle) {
         // The client hears of it when it receives; a send would take the report unseen.
         for (from, to) in [(&server, &client), (&client, &server)] {
             let (result, _) = from.send(vec![Part::Bytes(vec![round; 3000])]).await;
-            result.expect("it goes on");
+            result.expect("the stream continues");
             receive(&handle, to, 3000).await;
         }
     }
@@ -82,10 +82,10 @@ async fn pair(handle: &Handle) -> (Stream, Stream) {
         result.expect("send");
         stream
     });
-    let Arrival::Knock(knock) = listener.arrival().await else {
+    let ListenerEvent::Incoming(incoming) = listener.next_event().await else {
         panic!("there is one worker");
     };
-    let server = knock.accept().await.expect("accept");
+    let server = incoming.accept().await.expect("accept");
     receive(handle, &server, 5).await;
     (connecting.await.expect("no panic"), server)
 }
@@ -99,8 +99,8 @@ async fn receive(handle: &Handle, stream: &Stream, mut left: usize) {
     }
 }
 
-/// Says to whoever has `local` that a datagram to `peer` was longer than 1,280 bytes, which are the
-/// most on the way. RFC 792, RFC 1191 4
+/// Reports to the sender at `local` that a datagram to `peer` was longer than 1,280 bytes, the MTU of
+/// the path. RFC 792, RFC 1191 4
 fn report_too_long(local: SocketAddr, peer: SocketAddr) {
     use socket2::{Domain, Protocol, Socket, Type};
     let mut report = vec![3, 4, 0, 0, 0, 0];

@@ -21,7 +21,7 @@ fn start(directory: &Path) -> Server {
             transports: vec![smbeam_server::config::unplaced("tcp:0".to_owned())],
             ..ServerSection::default()
         },
-        shares: vec![ShareSection::folder("data", directory, false)],
+        shares: vec![ShareSection::new("data", directory, false)],
         ..Config::default()
     };
     let config = config.checked(Path::new("test")).expect("a configuration");

@@ -1,4 +1,4 @@
-//! The certificate that clients of QUIC see, where there are any.
+//! The certificate of the server for QUIC.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use net::tls;
 
 use crate::config::Config;
 
-/// What clients can hold a server to.
+/// The certificate that QUIC clients see, for the log and for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// SHA-256 of its certificate.
+    /// SHA-256 of the certificate.
     pub fingerprint: tls::Fingerprint,
-    /// Whether nobody else vouches for it.
+    /// The certificate is self-signed: clients verify it by fingerprint.
     pub is_self_signed: bool,
 }
 
@@ -25,18 +25,24 @@ impl Shown {
     }
 }
 
-/// Reads the certificate, or makes one, where the server listens for QUIC.
+/// Reads the certificate, or makes a self-signed one. `None` if the server does not listen for QUIC.
+///
+/// # Errors
+/// A file cannot be read, parsed or written.
 pub(crate) fn open(config: &Config) -> Result<Option<Arc<tls::Server>>, tls::Error> {
-    if !config.listens_by(Transport::Quic) {
+    if !config.listens_with(Transport::Quic) {
         return Ok(None);
     }
     tls::Server::new(&config.tls()).map(Some)
 }
 
-/// Reads what is configured, even where nothing listens yet.
+/// Checks the configured files, even if the server does not listen for QUIC.
+///
+/// # Errors
+/// A file cannot be read or parsed.
 pub(crate) fn check(config: &Config) -> Result<(), tls::Error> {
     let is_configured = config.quic.certificate.is_some() || config.quic.client_ca.is_some();
-    if is_configured || config.listens_by(Transport::Quic) {
+    if is_configured || config.listens_with(Transport::Quic) {
         config.tls().check()?;
     }
     Ok(())
@@ -49,14 +55,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_wrong_is_named_before_anything_listens() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("server.pem");
+    fn an_invalid_file_is_an_error_before_the_server_listens() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("server.pem");
         std::fs::write(&path, "nothing\n").expect("a file");
         let text = format!("[quic]\ncertificate = \"{}\"\n", path.display());
         let config = Config::parse(Path::new("smbeam.toml"), &text).expect("a good file");
         let error = check(&config).expect_err("a bad certificate").to_string();
         assert_eq!(error, format!("{}: no certificate in it", path.display()));
-        assert!(open(&config).expect("nobody listens").is_none());
+        assert!(open(&config).expect("no listener").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! `smbeam.toml`: what a server is told, and what is wrong with it, by key and line.
+//! `smbeam.toml`: the configuration of a server. Errors name the key and the line.
 
 mod quic;
 mod rdma;
@@ -19,17 +19,17 @@ pub use self::rdma::{RdmaProvider, RdmaSection};
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
 
-/// A value that stands in no file.
+/// Wraps a value that has no place in a configuration file.
 pub fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-/// Bytes of the longest share name. \[MS-SRVS\] calls 80 characters the most a client shows.
+/// Longest share name in bytes. \[MS-SRVS\]: clients show at most 80 characters.
 const MAX_SHARE_NAME: usize = 80;
-/// Worker threads at most: more than any machine has cores today.
+/// Most worker threads: more than any machine has cores today.
 const MAX_WORKERS: usize = 1024;
 
-/// What `smbeam.toml` says.
+/// The contents of `smbeam.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -59,32 +59,33 @@ pub struct Config {
     pub shares: Vec<ShareSection>,
 }
 
-/// `[server]`: where it listens and with how many threads.
+/// `[server]`: name, addresses and threads of the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
-    /// The name that clients see; the host's own where there is none.
+    /// Name of the server, as clients see it. Default: the name of the host.
     pub name: Option<String>,
-    /// What a list of servers says about it.
+    /// Comment of the server in lists of servers.
     pub comment: String,
-    /// Addresses.
+    /// IP addresses to listen on.
     pub listen: Vec<IpAddr>,
-    /// `transport[:port]` each.
+    /// Transports to listen with, each in the form `transport[:port]`.
     pub transports: Vec<Spanned<String>>,
-    /// The file of users.
+    /// Path of the user file. Without it there are no accounts.
     pub users: Option<PathBuf>,
-    /// The control socket: a path of its own, or `""` for none. The run folder's without it.
+    /// Path of the control socket; `""` for none. Default: a socket in the run directory
+    /// ([`control::default_path`](crate::control::default_path)).
     pub control_socket: Option<PathBuf>,
-    /// Worker threads; 0 is one for each core.
+    /// Number of worker threads; 0 means one for each core.
     pub workers: Spanned<usize>,
-    /// What moves the bytes.
+    /// I/O interface of the kernel.
     pub io: IoChoice,
-    /// Megabytes of buffers for each worker.
+    /// Memory for I/O buffers of each worker in MiB.
     pub buffer_memory_mb: usize,
-    /// Whether several connections may carry one session.
+    /// Allows several connections for one session.
     pub multichannel: bool,
-    /// Which interfaces clients are told of: `NAME-OR-ADDRESS[;speed=BITS][;rss]` each. Empty:
-    /// those that it listens on.
+    /// Network interfaces that the server reports to clients for multichannel, each in the form
+    /// `NAME-OR-ADDRESS[;speed=BITS][;rss]`. Empty: all interfaces that the server listens on.
     pub interfaces: Vec<Spanned<String>>,
 }
 
@@ -106,13 +107,13 @@ impl Default for ServerSection {
     }
 }
 
-/// `io`: what moves the bytes.
+/// `io`: I/O interface of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoChoice {
-    /// io_uring where it is to be had, epoll elsewhere.
+    /// io_uring if it is available, else epoll.
     Auto,
-    /// io_uring, or no start.
+    /// io_uring. Without it the server does not start.
     Uring,
     /// epoll.
     Epoll,
@@ -126,24 +127,26 @@ impl std::str::FromStr for IoChoice {
             "auto" => Ok(Self::Auto),
             "uring" => Ok(Self::Uring),
             "epoll" => Ok(Self::Epoll),
-            _ => Err(format!("`{text}` is none of auto, uring, epoll")),
+            _ => Err(format!(
+                "unknown I/O interface `{text}`: use auto, uring or epoll"
+            )),
         }
     }
 }
 
-/// `[security]`: who must sign and seal.
+/// `[security]`: signing, encryption and dialects.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {
-    /// Every message of a session must be signed.
+    /// Requires signing for all sessions.
     pub signing_required: bool,
-    /// Every session must be sealed. Shuts out dialects before 3.0.
+    /// Requires encryption for all sessions. Clients with dialects before 3.0 cannot connect.
     pub encryption_required: bool,
-    /// Oldest dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
+    /// Oldest allowed dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
     pub min_dialect: Spanned<String>,
-    /// Newest dialect.
+    /// Newest allowed dialect.
     pub max_dialect: Spanned<String>,
-    /// A failed login is answered no sooner than this.
+    /// Delay before a refused login is answered, in milliseconds.
     pub failed_login_delay_ms: u64,
 }
 
@@ -159,33 +162,34 @@ impl Default for SecuritySection {
     }
 }
 
-/// `[limits]`: what one peer may use up.
+/// `[limits]`: limits for connections and clients.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsSection {
-    /// Connections in all.
+    /// Most connections.
     pub connections: usize,
-    /// Connections in all that have not logged in yet.
+    /// Most connections without a login.
     pub half_open: usize,
-    /// Connections of one address that have not logged in yet.
+    /// Most connections without a login from one address.
     pub half_open_per_address: usize,
-    /// How long a connection may take to log in.
+    /// Longest time from a connection to its first login, in milliseconds.
     pub login_timeout_ms: u64,
-    /// How long a frame that has begun may take to arrive.
+    /// Longest time from the first to the last byte of a frame, in milliseconds.
     pub frame_timeout_ms: u64,
-    /// How long an answer may wait for a client of SMB Direct to grant a credit.
+    /// Longest time that a response waits for an SMB Direct client to grant a credit, in
+    /// milliseconds.
     pub credit_timeout_ms: u64,
-    /// Bytes of a frame before a login.
+    /// Longest frame before the first login, in bytes.
     pub frame_before_login: usize,
-    /// Credits of one connection.
+    /// Most credits of one connection.
     pub credits: u16,
-    /// Sessions of one connection.
+    /// Most sessions of one connection.
     pub sessions_per_connection: usize,
-    /// Connections of one session.
+    /// Most connections of one session.
     pub channels_per_session: usize,
-    /// Opens of one session.
+    /// Most opens of one session.
     pub opens_per_session: usize,
-    /// How long running requests may take to finish when the server is told to stop.
+    /// Longest time for running requests when the server stops, in milliseconds.
     pub shutdown_ms: u64,
 }
 
@@ -213,13 +217,13 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `[log]`: what is said, and how.
+/// `[log]`: level and format of the log.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSection {
-    /// For people or for machines.
+    /// Format of log lines.
     pub format: LogFormat,
-    /// `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `info,server=debug`.
+    /// `error`, `warn`, `info`, `debug` or `trace`; or a filter such as `info,server=debug`.
     pub level: Spanned<String>,
 }
 
@@ -232,59 +236,59 @@ impl Default for LogSection {
     }
 }
 
-/// `format`: for whom the log is.
+/// `format`: format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// A line of text an event.
+    /// One line of text for each event.
     Human,
-    /// A JSON object an event.
+    /// One JSON object for each event.
     Json,
 }
 
-/// `[[share]]`: a folder that is shared.
+/// `[[share]]`: a shared directory.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShareSection {
-    /// Its name.
+    /// Name of the share.
     pub name: Spanned<String>,
-    /// The folder.
+    /// The shared directory.
     pub path: Spanned<PathBuf>,
-    /// Nobody writes.
+    /// Read-only: clients cannot change files.
     #[serde(default)]
     pub read_only: bool,
-    /// What a list of shares says about it.
+    /// Comment of the share in lists of shares.
     #[serde(default)]
     pub comment: String,
-    /// Who may enter; empty: every user.
+    /// Users that may connect to the share. Empty: all users.
     #[serde(default)]
     pub users: Vec<String>,
-    /// Whether guests may enter.
+    /// Guests may connect to the share.
     #[serde(default)]
     pub guest: bool,
-    /// Its requests must be sealed.
+    /// Requires encryption for requests to the share.
     #[serde(default)]
     pub encryption_required: bool,
-    /// Not shown in a list of shares.
+    /// Lists of shares omit the share.
     #[serde(default)]
     pub hidden: bool,
-    /// Clients may cache what they open.
+    /// Clients may cache files with oplocks.
     #[serde(default = "yes")]
     pub oplocks: bool,
-    /// Clients may watch its directories.
+    /// Clients may watch directories for changes.
     #[serde(default = "yes")]
     pub notify: bool,
-    /// Large reads and writes go past the page cache.
+    /// Large reads and writes bypass the page cache (direct I/O).
     #[serde(default)]
     pub direct: bool,
-    /// Every file operation runs as this Unix user.
+    /// Unix user for all file operations. Default: the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
 }
 
 impl ShareSection {
-    /// A folder shared with everybody who has a password.
-    pub fn folder(name: &str, path: &Path, read_only: bool) -> Self {
+    /// A share with default options: every user with a password may connect.
+    pub fn new(name: &str, path: &Path, read_only: bool) -> Self {
         Self {
             name: unplaced(name.to_owned()),
             path: unplaced(path.to_owned()),
@@ -306,11 +310,12 @@ fn yes() -> bool {
     true
 }
 
-/// What is wrong with a configuration, and where.
+/// An error of a configuration, with its place in the file.
 #[derive(Debug)]
 pub struct ConfigError {
     file: PathBuf,
     line: Option<usize>,
+    /// Key and reason.
     what: String,
 }
 
@@ -327,17 +332,23 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and checks a configuration file.
+    ///
+    /// # Errors
+    /// The file cannot be read, it is malformed, or a value is invalid.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(file).map_err(|error| ConfigError {
             file: file.to_owned(),
             line: None,
-            what: format!("cannot be read: {error}"),
+            what: format!("cannot read the configuration: {error}"),
         })?;
         Self::parse(file, &text)
     }
 
-    /// Reads and checks the text of a file.
+    /// Parses and checks the text of a configuration file. Errors name `file`.
+    ///
+    /// # Errors
+    /// The text is malformed, or a value is invalid.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text).map_err(|error| ConfigError {
             file: file.to_owned(),
@@ -348,7 +359,10 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks a configuration that was made without a file; `source` stands for it in errors.
+    /// Checks a configuration that does not come from a file. Errors name `source` in its place.
+    ///
+    /// # Errors
+    /// A value is invalid.
     pub fn checked(self, source: &Path) -> Result<Self, ConfigError> {
         self.check(&Check {
             file: source,
@@ -366,7 +380,7 @@ impl Config {
         check.shares(&self.shares)
     }
 
-    /// The interfaces that clients are told of, checked by [`Config::parse`].
+    /// The parsed `server.interfaces`. [`Config::parse`] has checked them.
     pub(crate) fn interfaces(&self) -> Vec<Entry> {
         let interfaces = self.server.interfaces.iter();
         interfaces
@@ -374,7 +388,7 @@ impl Config {
             .collect()
     }
 
-    /// Where it listens: every transport, checked by [`Config::parse`].
+    /// The parsed `server.transports`. [`Config::parse`] has checked them.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.server
             .transports
@@ -384,8 +398,8 @@ impl Config {
             .collect()
     }
 
-    /// Whether it listens by a transport.
-    pub(crate) fn listens_by(&self, transport: Transport) -> bool {
+    /// Returns true if the server listens with this transport.
+    pub(crate) fn listens_with(&self, transport: Transport) -> bool {
         let endpoints = self.endpoints();
         endpoints
             .iter()
@@ -393,13 +407,13 @@ impl Config {
     }
 }
 
-/// The line of a byte of a text; the first is 1.
+/// The line number of a byte of a text, from 1.
 fn line_of(text: &str, byte: usize) -> usize {
     let before = text.get(..byte).unwrap_or(text);
     before.bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Checks what the shape of the file does not.
+/// Checks values, after the parser has checked keys and types.
 struct Check<'a> {
     file: &'a Path,
     text: &'a str,
@@ -407,7 +421,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn error<T>(&self, at: &Spanned<T>, what: String) -> ConfigError {
-        // A default value has no place in the file.
+        // A default value has no line.
         let line = (at.span().end > 0).then(|| line_of(self.text, at.span().start));
         ConfigError {
             file: self.file.to_owned(),
@@ -419,9 +433,9 @@ impl Check<'_> {
     fn server(&self, server: &ServerSection) -> Result<(), ConfigError> {
         let mut list = Vec::new();
         for transport in &server.transports {
-            let meant = Endpoint::expand(transport.get_ref())
+            let endpoints = Endpoint::expand(transport.get_ref())
                 .map_err(|error| self.error(transport, format!("server.transports: {error}")))?;
-            list.extend(meant);
+            list.extend(endpoints);
         }
         if let Err(error) = Endpoints::new(list) {
             let nowhere = unplaced(String::new());
@@ -435,7 +449,7 @@ impl Check<'_> {
                 .map_err(|error| self.error(interface, format!("server.interfaces: {error}")))?;
         }
         if *server.workers.get_ref() > MAX_WORKERS {
-            let what = format!("server.workers: {MAX_WORKERS} at most");
+            let what = format!("server.workers: more than {MAX_WORKERS}");
             return Err(self.error(&server.workers, what));
         }
         Ok(())
@@ -448,7 +462,7 @@ impl Check<'_> {
         ] {
             if dialect(value.get_ref()).is_none() {
                 let what = format!(
-                    "security.{key}: `{}` is no dialect; there are 2.0.2, 2.1, 3.0, 3.0.2, 3.1.1",
+                    "security.{key}: unknown dialect `{}`: use 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1",
                     value.get_ref()
                 );
                 return Err(self.error(value, what));
@@ -465,9 +479,12 @@ impl Check<'_> {
         for (index, share) in shares.iter().enumerate() {
             self.share(share)?;
             let name = share.name.get_ref();
-            let is_twin = |other: &ShareSection| other.name.get_ref().eq_ignore_ascii_case(name);
-            if shares[..index].iter().any(is_twin) {
-                return Err(self.error(&share.name, format!("share.name: `{name}` twice")));
+            let has_name = |other: &ShareSection| other.name.get_ref().eq_ignore_ascii_case(name);
+            if shares[..index].iter().any(has_name) {
+                return Err(self.error(
+                    &share.name,
+                    format!("share.name: two shares have the name `{name}`"),
+                ));
             }
         }
         Ok(())
@@ -477,17 +494,20 @@ impl Check<'_> {
         let name = share.name.get_ref();
         let is_bad = |c: char| c.is_control() || "\"\\/[]:|<>+=;,*?".contains(c);
         if name.is_empty() || name.len() > MAX_SHARE_NAME || name.contains(is_bad) {
-            return Err(self.error(&share.name, format!("share.name: `{name}` is not a name")));
+            return Err(self.error(
+                &share.name,
+                format!("share.name: `{name}` is not a valid share name"),
+            ));
         }
         if name.eq_ignore_ascii_case("IPC$") {
-            let what = "share.name: IPC$ is the server's own".to_owned();
+            let what = "share.name: the name IPC$ is reserved".to_owned();
             return Err(self.error(&share.name, what));
         }
         let path = share.path.get_ref();
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => {
-                let what = format!("share.path: {} is not a folder", path.display());
+                let what = format!("share.path: {} is not a directory", path.display());
                 Err(self.error(&share.path, what))
             }
             Err(error) => Err(self.error(
@@ -498,7 +518,7 @@ impl Check<'_> {
     }
 }
 
-/// A dialect by its name.
+/// The dialect with this name; `None` if there is none.
 pub(crate) fn dialect(name: &str) -> Option<wire::dialect::Dialect> {
     use wire::dialect::Dialect;
     match name {
@@ -531,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_socket_may_be_none_at_all() {
+    fn the_control_socket_may_be_disabled() {
         let socket = |text: &str| {
             let config = Config::parse(Path::new("smbeam.toml"), text).expect("good");
             config.server.control_socket
@@ -547,19 +567,19 @@ mod tests {
         let expected = "smbeam.toml, line 3: server.transports: unknown transport `quick`";
         assert!(error(text).starts_with(expected), "{}", error(text));
         let text = "[server]\ntransports = [\"tcp\", \"445\"]\n";
-        let expected = "smbeam.toml, line 2: server.transports: `tcp:445` twice";
+        let expected = "smbeam.toml, line 2: server.transports: the list has `tcp:445` twice";
         assert_eq!(error(text), expected);
         let text = "[server]\ntransports = []\n";
         assert_eq!(
             error(text),
-            "smbeam.toml: server.transports: no transport is named"
+            "smbeam.toml: server.transports: the list is empty"
         );
         let text = "[server]\n\nworker = 2\n";
         assert!(error(text).starts_with("smbeam.toml, line 3: unknown field `worker`"));
         let text = "[server]\ninterfaces = [\"eth0;rdma\"]\n";
         assert!(error(text).starts_with("smbeam.toml, line 2: server.interfaces: `rdma` is"));
-        let text = "[[share]]\nname = \"a\"\npath = \"/no/such/folder\"\n";
-        assert!(error(text).starts_with("smbeam.toml, line 3: share.path: /no/such/folder: "));
+        let text = "[[share]]\nname = \"a\"\npath = \"/no/such/directory\"\n";
+        assert!(error(text).starts_with("smbeam.toml, line 3: share.path: /no/such/directory: "));
         let text = "[security]\nmin_dialect = \"1.0\"\n";
         assert!(error(text).starts_with("smbeam.toml, line 2: security.min_dialect: `1.0`"));
     }
@@ -567,6 +587,9 @@ mod tests {
     #[test]
     fn share_names_are_unique_without_regard_to_case() {
         let text = "[[share]]\nname = \"a\"\npath = \"/\"\n[[share]]\nname = \"A\"\npath = \"/\"\n";
-        assert_eq!(error(text), "smbeam.toml, line 5: share.name: `A` twice");
+        assert_eq!(
+            error(text),
+            "smbeam.toml, line 5: share.name: two shares have the name `A`"
+        );
     }
 }

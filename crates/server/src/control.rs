@@ -1,8 +1,8 @@
-//! The control socket: who may open it is told what the server is doing, and can change nothing.
+//! The control socket: it reports the status of the server, and changes nothing.
 //!
-//! A Unix socket of mode 0600. Whoever connects gets one JSON object and the end of the stream;
-//! what is sent to it is not read. One thread serves one client after the other, each within a
-//! time: a client that does not listen keeps others waiting for so long, and the server not at all.
+//! It is a Unix socket of mode 0600. A client receives one JSON object and the end of the stream. The
+//! server reads nothing from it. One thread serves one client after the other, with a time limit: a
+//! slow client delays other clients up to this limit, and does not delay the server.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -20,18 +20,18 @@ use tracing::{debug, warn};
 use crate::observer::Observer;
 use crate::status::Status;
 
-/// How long a client may take to read.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes that are written at once, so that the time is looked at in between.
+/// Longest time in which a client reads the answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of one write. The time limit is checked between writes.
 const PIECE: usize = 64 << 10;
-/// Entries of a folder that are looked at.
-const FOLDER_MAX: usize = 4096;
-/// Clients that may wait.
+/// Most entries of a directory that are read.
+const MAX_ENTRIES: usize = 4096;
+/// Most clients that wait for the thread.
 const BACKLOG: i32 = 16;
-/// Bytes of the longest answer that is taken: well beyond what the limits of a list allow.
+/// Longest accepted answer in bytes: far more than the limits of its lists allow.
 const ANSWER_MAX: u64 = 256 << 20;
 
-/// A control socket on which clients may wait already. It goes when this is dropped.
+/// A listening control socket. Dropping it removes the socket file.
 #[derive(Debug)]
 pub struct ControlSocket {
     path: PathBuf,
@@ -39,11 +39,12 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Makes the socket: best before the server starts, which then does not start where it cannot
-    /// be had. A socket that a server left behind is replaced.
+    /// Creates the socket. Call it before the server starts, so that an error prevents the start. It
+    /// replaces the socket of a server that no longer runs.
     ///
     /// # Errors
-    /// There is something else at that place, or another server; or it cannot be made there.
+    /// The path is another kind of file (`AlreadyExists`) or the socket of a running server
+    /// (`AddrInUse`), or the socket cannot be created.
     pub fn bind(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -51,20 +52,20 @@ impl ControlSocket {
         })
     }
 
-    /// Answers who asks, from now on. `config` is the file that the server was started with.
+    /// Starts to answer clients. `config` is the configuration file of the server.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     pub fn serve(self, observer: Observer, config: Option<PathBuf>) -> io::Result<Control> {
         let listener = self.listener.try_clone()?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&has_ended);
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || serve(&listener, &observer, config.as_deref(), &over))?;
+            .spawn(move || serve(&listener, &observer, config.as_deref(), &ended))?;
         Ok(Control {
             socket: self,
-            is_over,
+            has_ended,
             thread: Some(thread),
         })
     }
@@ -73,72 +74,74 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            debug!(path = %self.path.display(), %error, "the control socket stays");
+            debug!(path = %self.path.display(), %error, "cannot remove the control socket");
         }
     }
 }
 
-/// A control socket that is served. It goes when this is dropped.
+/// A control socket with its thread. Dropping it ends the thread and removes the socket file.
 #[derive(Debug)]
 pub struct Control {
     socket: ControlSocket,
-    is_over: Arc<AtomicBool>,
+    has_ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread. Where nobody can connect any more it is left to the end of the process.
+        self.has_ended.store(true, Ordering::SeqCst);
+        // A connection wakes the thread. Without one, the thread ends with the process.
         let is_woken = UnixStream::connect(&self.socket.path).is_ok();
         if let Some(thread) = self.thread.take()
             && is_woken
             && thread.join().is_err()
         {
-            warn!("the thread of the control socket panicked");
+            warn!("the thread of the control socket has panicked");
         }
     }
 }
 
-/// The folder where servers put their sockets unless they are told otherwise: that of root, or of
-/// the user's session. None where the user has no such folder.
-pub fn run_folder() -> Option<PathBuf> {
+/// The default directory of control sockets: that of root, or that of the user's login session.
+/// `None` if the user has no such directory.
+pub fn run_directory() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/run/smbeam"));
     }
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
-    folder.map(|folder| Path::new(&folder).join("smbeam"))
+    let directory = std::env::var_os("XDG_RUNTIME_DIR");
+    let directory = directory.filter(|directory| !directory.is_empty())?;
+    Some(Path::new(&directory).join("smbeam"))
 }
 
-/// The socket of this process in that folder, which is made if it is not there.
+/// The path of this process's socket in [`run_directory`], which is created if it is missing. Removes
+/// sockets of servers that no longer run. `None` without a run directory.
 ///
 /// # Errors
-/// It cannot be made.
+/// The directory cannot be created or read.
 pub fn default_path() -> io::Result<Option<PathBuf>> {
-    let Some(folder) = run_folder() else {
+    let Some(directory) = run_directory() else {
         return Ok(None);
     };
-    match DirBuilder::new().mode(0o755).create(&folder) {
+    match DirBuilder::new().mode(0o755).create(&directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // What was killed left its socket behind.
-    for path in sockets(&folder)? {
+    // A killed server leaves its socket.
+    for path in sockets(&directory)? {
         if let Err(error) = UnixStream::connect(&path)
-            && is_nobody(&error)
+            && is_unserved(&error)
         {
             let _ = fs::remove_file(&path);
         }
     }
-    Ok(Some(folder.join(format!("{}.sock", std::process::id()))))
+    Ok(Some(directory.join(format!("{}.sock", std::process::id()))))
 }
 
-/// The sockets in a folder, by name.
+/// The control sockets in a directory, sorted by name.
 ///
 /// # Errors
-/// It cannot be read.
-pub fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder)?.take(FOLDER_MAX);
+/// The directory cannot be read.
+pub fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory)?.take(MAX_ENTRIES);
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_socket = |path: &PathBuf| path.extension().is_some_and(|end| end == "sock");
     let mut found: Vec<PathBuf> = paths.filter(is_socket).collect();
@@ -146,29 +149,31 @@ pub fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a socket is there that nobody serves, or none.
-pub fn is_nobody(error: &io::Error) -> bool {
+/// Returns true if a connection failed because no server has the socket, or because the path does
+/// not exist.
+pub fn is_unserved(error: &io::Error) -> bool {
     let kind = error.kind();
     kind == io::ErrorKind::ConnectionRefused || kind == io::ErrorKind::NotFound
 }
 
-/// Asks the server behind a socket.
+/// Requests the status of the server with this control socket.
 ///
 /// # Errors
-/// Nobody is there (`NotFound`, `ConnectionRefused`), it is not ours to ask (`PermissionDenied`),
-/// or the answer is none (`InvalidData`).
+/// No server has the socket (`NotFound`, `ConnectionRefused`), the user may not open it
+/// (`PermissionDenied`), or the answer is malformed (`InvalidData`).
 pub fn ask(path: &Path) -> io::Result<Status> {
     let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(2 * PATIENCE))?;
+    stream.set_read_timeout(Some(2 * ANSWER_TIMEOUT))?;
     let mut answer = Vec::new();
     stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
     serde_json::from_slice(&answer)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Nobody can connect before the socket has its mode: it listens only then, and has its name last.
+/// Creates a listening socket. It gets its mode before it listens, and its final name last: no other
+/// user can connect in between.
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    check_place(path)?;
+    check_path(path)?;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     let unnamed = PathBuf::from(name);
@@ -185,21 +190,21 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from(std::os::fd::OwnedFd::from(socket)))
 }
 
-/// Whether there is nothing at the place of a socket but one that was left behind.
-fn check_place(path: &Path) -> io::Result<()> {
+/// Checks that the path is free, or has the socket of a server that no longer runs.
+fn check_path(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
         Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "there is something else than a socket",
+            "the path exists and is not a socket",
         )),
         Ok(_) => match UnixStream::connect(path) {
             Ok(_) => Err(io::Error::new(
                 io::ErrorKind::AddrInUse,
-                "another server has it",
+                "another server uses this socket",
             )),
-            Err(error) if is_nobody(&error) => Ok(()),
+            Err(error) if is_unserved(&error) => Ok(()),
             Err(error) => Err(error),
         },
     }
@@ -209,11 +214,11 @@ fn serve(
     listener: &UnixListener,
     observer: &Observer,
     config: Option<&Path>,
-    is_over: &AtomicBool,
+    has_ended: &AtomicBool,
 ) {
     loop {
         let accepted = listener.accept();
-        if is_over.load(Ordering::SeqCst) {
+        if has_ended.load(Ordering::SeqCst) {
             return;
         }
         let answered = accepted.and_then(|(stream, _)| {
@@ -223,15 +228,15 @@ fn serve(
             write_in_time(stream, &text)
         });
         if let Err(error) = answered {
-            debug!(%error, "a client of the control socket was not answered");
-            // Where there is no descriptor to be had it would be tried without end.
+            debug!(%error, "cannot answer a client of the control socket");
+            // Without a free descriptor, accept fails at once again and again.
             thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
 fn write_in_time(mut stream: UnixStream, bytes: &[u8]) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     for piece in bytes.chunks(PIECE) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

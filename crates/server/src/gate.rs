@@ -1,17 +1,17 @@
-//! Who may connect: how many in all, and how many that have not logged in yet.
+//! Limits for the number of connections, with and without a login.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many connections there may be.
+/// Limits for the number of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateLimits {
-    /// In all.
+    /// Most connections.
     pub(crate) connections: usize,
-    /// That have not logged in yet.
+    /// Most connections without a login.
     pub(crate) half_open: usize,
-    /// That have not logged in yet, of one address.
+    /// Most connections without a login from one address.
     pub(crate) half_open_per_address: usize,
 }
 
@@ -29,7 +29,7 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A connection that was let in; it is counted until this is dropped.
+/// The permit of an accepted connection. The connection counts until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<Gate>,
@@ -38,7 +38,7 @@ pub(crate) struct Permit {
 }
 
 impl Gate {
-    /// A gate that nobody has passed yet.
+    /// A gate without connections.
     pub(crate) fn new(limits: GateLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
@@ -46,8 +46,8 @@ impl Gate {
         })
     }
 
-    /// Whether so many have not logged in yet, in all or of one address, that a newcomer should
-    /// show first that its address is its own: a quarter of what may be.
+    /// Returns true if the connections without a login reach a quarter of a limit. A QUIC client must
+    /// then prove its address before it is accepted.
     pub(crate) fn is_crowded(&self, address: IpAddr) -> bool {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or(0);
@@ -55,7 +55,7 @@ impl Gate {
             || here >= self.limits.half_open_per_address / 4
     }
 
-    /// Lets a connection in, or names the limit that keeps it out.
+    /// Counts a connection. The error is the key of the limit that is reached.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Permit, &'static str> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.connections >= self.limits.connections {
@@ -82,10 +82,7 @@ impl Gate {
 impl Counts {
     fn leave_half_open(&mut self, address: IpAddr) {
         self.half_open -= 1;
-        let here = self
-            .by_address
-            .get_mut(&address)
-            .expect("counted when it entered");
+        let here = self.by_address.get_mut(&address).expect("counted by enter");
         *here -= 1;
         if *here == 0 {
             self.by_address.remove(&address);
@@ -94,7 +91,7 @@ impl Counts {
 }
 
 impl Permit {
-    /// The connection has logged in.
+    /// Counts the connection as logged in.
     pub(crate) fn log_in(&mut self) {
         if std::mem::take(&mut self.is_half_open) {
             let mut counts = self
@@ -124,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_is_seen_before_the_gate_shuts() {
+    fn a_crowd_is_detected_before_the_limit() {
         let gate = Gate::new(GateLimits {
             connections: 100,
             half_open: 16,
@@ -132,16 +129,20 @@ mod tests {
         });
         let [one, two] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
         assert!(!gate.is_crowded(one));
-        let permits: Vec<Permit> = (0..2).map(|_| gate.enter(one).expect("room")).collect();
+        let permits: Vec<Permit> = (0..2)
+            .map(|_| gate.enter(one).expect("below the limit"))
+            .collect();
         assert!(gate.is_crowded(one) && !gate.is_crowded(two));
-        let more: Vec<Permit> = (0..2).map(|_| gate.enter(two).expect("room")).collect();
+        let more: Vec<Permit> = (0..2)
+            .map(|_| gate.enter(two).expect("below the limit"))
+            .collect();
         assert!(gate.is_crowded(IpAddr::from([10, 0, 0, 3])));
         drop((permits, more));
         assert!(!gate.is_crowded(one));
     }
 
     #[test]
-    fn each_limit_keeps_out_and_lets_in_again() {
+    fn each_limit_refuses_connections_and_accepts_them_again() {
         let limits = GateLimits {
             connections: 3,
             half_open: 2,

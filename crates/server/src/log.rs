@@ -1,4 +1,4 @@
-//! What the server says, for people or for machines.
+//! The log of the server, as text or as JSON.
 
 use std::io::IsTerminal;
 
@@ -6,10 +6,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogSection};
 
-/// Starts to log to standard error. Call it once.
+/// Starts to log to standard error. Only one call per process is allowed.
 ///
 /// # Errors
-/// A text where the level is no filter.
+/// `log.level` is not a valid filter.
 pub fn start(section: &LogSection) -> Result<(), String> {
     let filter = EnvFilter::try_new(section.level.get_ref())
         .map_err(|error| format!("log.level: {error}"))?;

@@ -1,5 +1,6 @@
-//! Looking at a server while it works: workers are asked for their connections, the core for the
-//! rest. Nothing is changed, and nobody waits longer than for a message in a mailbox.
+//! The status of a running server: the workers report their connections, the core the rest.
+//!
+//! Reading the status changes nothing. It costs a worker the time of one message.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,16 +14,16 @@ use crate::message::Message;
 use crate::shared::Shared;
 use crate::status::{self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, Status};
 
-/// Connections, and sessions, that are listed.
+/// Most connections, and most sessions, in a status.
 const ROWS: usize = 10_000;
-/// Files that are listed.
+/// Most open files in a status.
 const FILES: usize = 50_000;
-/// Locks of one file that are listed.
+/// Most locks of one file in a status.
 const LOCKS: usize = 64;
-/// How long workers may take to answer, all of them together.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest time for the answers of all workers.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Looks at a server from any thread. Cheap to clone.
+/// Reads the status of a server from any thread. A clone refers to the same server.
 #[derive(Clone)]
 pub struct Observer {
     shared: Arc<Shared>,
@@ -47,7 +48,7 @@ impl Observer {
         }
     }
 
-    /// What there is now. `config` is the file that the server was started with.
+    /// The status now. `config` is the configuration file of the server, for the status only.
     pub fn status(&self, config: Option<PathBuf>) -> Status {
         let (mut connections, silent) = self.connections();
         let connections_left_out = connections.len().saturating_sub(ROWS);
@@ -89,17 +90,17 @@ impl Observer {
         }
     }
 
-    /// The connections of all workers, and how many workers did not answer.
+    /// The connections of all workers, and the number of workers that did not answer.
     fn connections(&self) -> (Vec<ConnectionStatus>, usize) {
         let (answer, answers) = mpsc::channel();
         let mailboxes = self.shared.mailboxes();
         let asked = mailboxes.iter().filter(|mailbox| {
-            // One that has stopped has no connections either.
+            // A stopped worker has no connections.
             mailbox.send(Message::Describe(answer.clone())).is_ok()
         });
         let mut silent = asked.count();
         drop(answer);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
         let mut all = Vec::new();
         while silent > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -115,7 +116,7 @@ impl Observer {
     }
 }
 
-/// Seconds since 1970 UTC.
+/// Seconds from 1970 (UTC) to `time`.
 pub(crate) fn seconds(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())

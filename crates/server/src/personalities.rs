@@ -1,4 +1,4 @@
-//! The credentials of users, registered with a worker's ring.
+//! Credentials of users that are registered with the ring of a worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,11 @@ use proto::token::Token;
 use ring::Personality;
 use wire::Status;
 
-/// Tokens for which a worker keeps credentials registered with its ring: the users that write
-/// large requests at one time.
+/// Most registered credentials of a worker: the number of users that send large writes at a time.
 const MAX_PERSONALITIES: usize = 256;
 
-/// Credentials by the tokens that they are of. Those that nobody has asked for for longest go
-/// first; what is written under them meanwhile keeps them.
+/// Registered credentials by token. The least recently used ones are removed first. Running writes
+/// keep their credentials.
 #[derive(Default)]
 pub(crate) struct Personalities {
     known: BTreeMap<Arc<Token>, Known>,
@@ -20,13 +19,16 @@ pub(crate) struct Personalities {
 }
 
 struct Known {
-    /// None where there is no ring.
+    /// `None` without a ring.
     personality: Option<Personality>,
     last_use: u64,
 }
 
 impl Personalities {
-    /// Those of a token, which `register` makes where they are not known.
+    /// The credentials of a token. `register` registers them if they are not known.
+    ///
+    /// # Errors
+    /// Those of `register`.
     pub(crate) fn of(
         &mut self,
         token: &Arc<Token>,
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_stays_and_who_does_not_goes() {
+    fn the_least_recently_used_credentials_are_removed() {
         let mut personalities = Personalities::default();
         let mut is_known = |uid: usize| {
             let mut is_known = true;

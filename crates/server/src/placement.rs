@@ -6,7 +6,7 @@
 //! the fewest connections in total.
 //!
 //! With `tcp.placement = "incoming-cpu"` each worker is bound to a processor. Among the workers with
-//! the fewest connections of the client, the one on whose processor the packets arrive comes first:
+//! the fewest connections of the client, the one on the processor that receives the packets is first:
 //! the data that the kernel has touched are still in the cache of that processor. A network card
 //! with one queue interrupts one processor only, so a worker with many more connections than the
 //! least busy one is not preferred.
@@ -91,7 +91,7 @@ impl Placement {
         }
     }
 
-    /// The worker on whose processor the packets of a connection arrive.
+    /// The worker that is bound to the processor that receives the packets of the connection.
     pub(crate) fn near(&self, socket: &TcpStream) -> Option<usize> {
         if self.cpus.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Shares: what the core knows of them, and the file system behind each.
+//! The shares of a server, and the file system of each.
 
 use std::sync::Arc;
 
@@ -13,16 +13,19 @@ use crate::unix_account;
 
 /// The shares of a server.
 pub(crate) struct Shares {
-    /// As the core knows them, by [`ShareId`].
+    /// The shares in the form of the core, by [`ShareId`].
     pub(crate) known: Vec<Arc<Share>>,
-    /// The file system behind each; none behind IPC$.
+    /// The file systems by [`ShareId`]; `None` for IPC$.
     file_systems: Vec<Option<Arc<dyn FileSystem>>>,
-    /// Whether bytes of any of them go past the page cache.
+    /// A share uses direct I/O.
     pub(crate) is_any_direct: bool,
 }
 
 impl Shares {
-    /// IPC$ and the folders of the configuration.
+    /// Opens the directories of the configuration, and adds IPC$.
+    ///
+    /// # Errors
+    /// A directory cannot be opened, or a `force_user` is not an account.
     pub(crate) fn open(sections: &[ShareSection]) -> Result<Self, StartError> {
         let mut shares = Self {
             known: vec![Arc::new(ipc())],
@@ -52,14 +55,14 @@ impl Shares {
             guest: section.guest,
             force_token: force_token(section)?,
         };
-        let file_system = open_folder(id, section)
+        let file_system = open_directory(id, section)
             .map_err(|error| StartError::share(name, section.path.get_ref(), error))?;
         self.known.push(Arc::new(share));
         self.file_systems.push(Some(file_system));
         Ok(())
     }
 
-    /// From now on tells this one what others do to the folders that may be watched.
+    /// Calls the listener with the changes that local processes make in shares with `notify`.
     pub(crate) fn listen(
         &self,
         listener: impl Fn(ShareId, &[LocalEvent]) + Clone + Send + Sync + 'static,
@@ -72,7 +75,7 @@ impl Shares {
         }
     }
 
-    /// The file system that an operation is for.
+    /// The file system of an operation.
     pub(crate) fn of_operation(&self, operation: &FileOp) -> &Arc<dyn FileSystem> {
         self.file_system(operation.share())
     }
@@ -85,17 +88,17 @@ impl Shares {
     fn file_system(&self, share: ShareId) -> &Arc<dyn FileSystem> {
         self.file_systems[share.0 as usize]
             .as_ref()
-            .expect("nothing is opened on IPC$")
+            .expect("IPC$ has no files")
     }
 }
 
-fn open_folder(id: ShareId, section: &ShareSection) -> std::io::Result<Arc<dyn FileSystem>> {
+fn open_directory(id: ShareId, section: &ShareSection) -> std::io::Result<Arc<dyn FileSystem>> {
     let options = posix::Options {
         direct: section.direct,
         ..posix::Options::default()
     };
-    let folder = posix::Posix::new(id, section.path.get_ref(), options)?;
-    Ok(Arc::new(folder))
+    let directory = posix::Posix::new(id, section.path.get_ref(), options)?;
+    Ok(Arc::new(directory))
 }
 
 fn force_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError> {
@@ -107,7 +110,7 @@ fn force_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError>
     Ok(Some(token))
 }
 
-/// The share of pipes. \[MS-SMB2\] 3.3.1.6
+/// IPC$, the share of named pipes. \[MS-SMB2\] 3.3.1.6
 fn ipc() -> Share {
     Share {
         id: ShareId(0),

@@ -109,7 +109,7 @@ fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -
 
 /// Opens the RDMA provider of the configuration, and closes it again.
 pub(crate) fn check(config: &Config) -> Result<(), StartError> {
-    if !config.listens_by(Transport::SmbDirect) {
+    if !config.listens_with(Transport::SmbDirect) {
         return Ok(());
     }
     config.rdma().open().map(drop).map_err(StartError::Rdma)

@@ -1,7 +1,7 @@
-//! What a running server says of itself: connections, sessions, open files.
+//! The status of a running server: connections, sessions, open files.
 //!
-//! The shape of its JSON is a promise; docs/cli.md has it. Fields are added, and neither renamed
-//! nor given another meaning.
+//! Its JSON form is a stable interface, described in docs/cli.md. A new version may add fields. It
+//! does not rename fields or change their meaning.
 
 use proto::id::ConnectionId;
 use proto::login::AccountKind;
@@ -12,46 +12,46 @@ use wire::dialect::Dialect;
 
 use crate::connection_id;
 
-/// The version of the shape.
+/// Version of the JSON form.
 pub const VERSION: u32 = 2;
 
-/// What a running server says of itself.
+/// The status of a running server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// [`VERSION`].
     pub version: u32,
-    /// The process.
+    /// The server process.
     pub server: ServerStatus,
-    /// Its connections.
+    /// Open connections.
     pub connections: Vec<ConnectionStatus>,
-    /// The logins on them.
+    /// Sessions of the connections.
     pub sessions: Vec<SessionStatus>,
-    /// What is open.
+    /// Open files, directories and pipes.
     pub files: Vec<FileStatus>,
-    /// What is not listed.
+    /// Counts of omitted entries.
     pub left_out: LeftOut,
 }
 
-/// The process.
+/// The server process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerStatus {
-    /// The name that clients see.
+    /// Name of the server, as clients see it.
     pub name: String,
-    /// The release of smbeam.
+    /// Version of smbeam.
     pub release: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The file that it was started with.
+    /// Configuration file of the server; `None` if it was started without one.
     pub config: Option<std::path::PathBuf>,
-    /// When it started, in seconds since 1970 UTC.
+    /// Start time in seconds since 1970 (UTC).
     pub since: u64,
-    /// Where it listens.
+    /// Addresses that the server listens on.
     pub listening: Vec<ListeningStatus>,
-    /// How many workers it has.
+    /// Number of workers.
     pub workers: usize,
 }
 
-/// Where a server listens.
+/// An address that the server listens on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListeningStatus {
     /// `tcp`, `nbt`, `quic`, `smbdirect`.
@@ -63,48 +63,48 @@ pub struct ListeningStatus {
 /// A connection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionStatus {
-    /// Its number: that of the worker, a dot, and that among the connections of the worker.
+    /// Id of the connection: index of its worker, a dot, and its number on the worker.
     pub id: String,
     /// Address and port of the client.
     pub peer: String,
-    /// Address and port of this side.
+    /// Address and port of the server.
     pub local: Option<String>,
     /// `tcp`, `nbt`, `quic`, `smbdirect`.
     pub transport: String,
-    /// When it was accepted, in seconds since 1970 UTC.
+    /// Time of acceptance in seconds since 1970 (UTC).
     pub since: u64,
-    /// `3.1.1` and so on; none before it is agreed on.
+    /// Negotiated dialect, for example `3.1.1`; `None` before the negotiation.
     pub dialect: Option<String>,
-    /// The cipher for what is sealed; none where nothing can be.
+    /// Negotiated cipher; `None` if the connection cannot encrypt.
     pub cipher: Option<String>,
-    /// The algorithm for what is signed; none before it is agreed on.
+    /// Negotiated signing algorithm; `None` before the negotiation.
     pub signing: Option<String>,
-    /// Bytes received, with the prefixes of frames.
+    /// Received bytes, with the prefixes of frames.
     pub received: u64,
-    /// Bytes sent.
+    /// Sent bytes.
     pub sent: u64,
-    /// Requests under way.
+    /// Number of pending requests.
     pub requests: usize,
-    /// The sessions that it carries.
+    /// Ids of the sessions on the connection.
     pub sessions: Vec<String>,
-    /// What QUIC has found out about the path; none on other transports.
+    /// State of the network path; `None` unless the transport is QUIC.
     pub path: Option<PathStatus>,
 }
 
-/// A path, as a connection of QUIC has found it.
+/// The network path of a QUIC connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathStatus {
-    /// `cubic`, `bbr`, `newreno`: who decides how much may be under way.
+    /// Congestion controller: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
-    /// Bytes that may be under way.
+    /// Congestion window in bytes.
     pub window: u64,
-    /// The round trip in microseconds.
+    /// Round-trip time in microseconds.
     pub round_trip_us: u64,
-    /// Bytes of the largest datagram that it takes.
+    /// Largest datagram of the path in bytes.
     pub datagram: u16,
-    /// Datagrams sent.
+    /// Number of sent datagrams.
     pub datagrams_sent: u64,
-    /// Those of them that were lost.
+    /// Number of lost datagrams.
     pub datagrams_lost: u64,
 }
 
@@ -121,101 +121,101 @@ impl From<net::quic::Path> for PathStatus {
     }
 }
 
-/// A login.
+/// A session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// Its number, 16 hexadecimal digits.
+    /// SessionId, 16 hexadecimal digits.
     pub id: String,
-    /// The user; empty for nobody.
+    /// Name of the user; empty for anonymous sessions.
     pub user: String,
     /// `named`, `guest` or `anonymous`.
     pub kind: String,
-    /// The dialect.
+    /// Dialect of the session's connections.
     pub dialect: String,
-    /// Whether everything has to be signed.
+    /// The session requires signing.
     pub is_signed: bool,
     /// Whether all messages must be encrypted (Session.EncryptData). A share can require encryption
     /// on its own, and a client can encrypt although the server does not require it.
     pub is_encrypted: bool,
-    /// The cipher for what is sealed.
+    /// Cipher of the session; `None` if it cannot encrypt.
     pub cipher: Option<String>,
-    /// The algorithm for what is signed.
+    /// Signing algorithm of the session.
     pub signing: String,
-    /// The connections that carry it.
+    /// Ids of the connections of the session.
     pub channels: Vec<String>,
-    /// The shares that it has entered.
+    /// Connected shares.
     pub trees: Vec<TreeStatus>,
-    /// How many of the files are its.
+    /// Number of opens of the session.
     pub files: usize,
 }
 
-/// A share that a session has entered.
+/// A connection of a session to a share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TreeStatus {
-    /// Its number within the session.
+    /// TreeId.
     pub id: u32,
-    /// The share.
+    /// Name of the share.
     pub share: String,
 }
 
-/// A file, a directory or a pipe that is open.
+/// An open file, directory or pipe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileStatus {
-    /// The session.
+    /// SessionId of the open.
     pub session: String,
-    /// The user; empty for nobody.
+    /// Name of the user; empty for anonymous sessions.
     pub user: String,
-    /// The share.
+    /// Name of the share.
     pub share: String,
-    /// Its name within the share; empty for the root.
+    /// Path in the share; empty for its root.
     pub path: String,
     /// `file`, `directory` or `pipe`.
     pub kind: String,
-    /// What it may do: `read`, `write`, `append`, `execute`, `delete`.
+    /// Granted access: `read`, `write`, `append`, `execute`, `delete`.
     pub access: Vec<String>,
-    /// The same as the specification's number.
+    /// Granted access as an ACCESS_MASK.
     pub access_mask: u32,
-    /// What others may do beside it: `read`, `write`, `delete`.
+    /// Access that other opens may have: `read`, `write`, `delete`.
     pub sharing: Vec<String>,
-    /// What its client may cache: `none`, `level2`, `exclusive`, `batch`.
+    /// Oplock of the open: `none`, `level2`, `exclusive`, `batch`.
     pub oplock: String,
-    /// Byte-range locks, the first of them where there are many.
+    /// Byte-range locks, at most 64.
     pub locks: Vec<LockStatus>,
-    /// How many there are.
+    /// Number of byte-range locks.
     pub lock_count: usize,
 }
 
 /// A byte-range lock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LockStatus {
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Whether others may not even read.
+    /// The lock is exclusive.
     pub is_exclusive: bool,
 }
 
-/// How much is not listed.
+/// Counts of entries that the status omits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Connections beyond those that are listed.
+    /// Number of omitted connections.
     pub connections: usize,
-    /// Sessions beyond those that are listed.
+    /// Number of omitted sessions.
     pub sessions: usize,
-    /// Files of listed sessions beyond those that are listed.
+    /// Number of omitted files of listed sessions.
     pub files: usize,
-    /// Workers that did not answer in time; their connections are missing.
+    /// Number of workers that did not answer in time. Their connections are missing.
     pub workers: usize,
 }
 
-/// The name of a connection.
+/// The id of a connection in a status.
 pub(crate) fn connection_name(id: ConnectionId) -> String {
     let (worker, number) = (connection_id::worker_of(id), connection_id::number_of(id));
     format!("{worker}.{number}")
 }
 
-/// What the core knows of a connection, over what its driver knows.
+/// Adds the state that the core has of a connection.
 pub(crate) fn complete(mut known: ConnectionStatus, summary: &Summary) -> ConnectionStatus {
     known.dialect = summary.dialect.map(dialect_name);
     known.cipher = summary.cipher.map(|cipher| cipher_name(cipher).to_owned());
@@ -228,7 +228,7 @@ pub(crate) fn complete(mut known: ConnectionStatus, summary: &Summary) -> Connec
     known
 }
 
-/// The sessions and the files of a snapshot.
+/// The sessions and the files of a snapshot of the core.
 pub(crate) fn of_snapshot(snapshot: &Snapshot) -> (Vec<SessionStatus>, Vec<FileStatus>) {
     let sessions = snapshot.sessions.iter().map(session).collect();
     let files = snapshot.sessions.iter().flat_map(|session| {

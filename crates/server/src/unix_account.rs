@@ -1,14 +1,14 @@
-//! Unix accounts: whose rights a session's file operations have.
+//! Unix accounts: the rights of file operations.
 
 use std::fmt;
 use std::sync::Arc;
 
 use proto::token::Token;
 
-/// Why an account has no rights to run with.
+/// Reason why an account has no rights.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccountError {
-    /// No such Unix account.
+    /// There is no Unix account with this name.
     Unknown(String),
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for AccountError {
 
 impl std::error::Error for AccountError {}
 
-/// The rights of the process itself.
+/// The rights of the process.
 pub(crate) fn own() -> Token {
     Token::new(
         rustix::process::geteuid().as_raw(),
@@ -38,12 +38,15 @@ pub(crate) fn own() -> Token {
     )
 }
 
-/// Whether file operations can run with the rights of others.
+/// Returns true if file operations can run with the rights of other users: the process runs as root.
 pub fn may_assume_identities() -> bool {
     vfs::identity::switches()
 }
 
-/// The rights of a Unix account. An ordinary user's server has only its own to give.
+/// The rights of a Unix account. Without root, all accounts have the rights of the process.
+///
+/// # Errors
+/// There is no such account.
 pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
     if !may_assume_identities() {
         return Ok(Arc::new(own()));
@@ -59,13 +62,13 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
     Ok(Arc::new(Token::new(user.uid(), gid, groups)))
 }
 
-/// The account of guests and anonymous sessions.
+/// The rights of guests and anonymous sessions: those of the Unix account `nobody`.
 pub(crate) fn guest() -> Arc<Token> {
-    // Debian's nobody and nogroup have these numbers where the account is missing too.
+    // The numbers of nobody and nogroup on Debian, for systems without this account.
     token("nobody").unwrap_or_else(|_| Arc::new(Token::new(65_534, 65_534, Vec::new())))
 }
 
-/// The name of a Unix account.
+/// The name of the Unix account with this number; `None` if there is none.
 pub fn account_name(uid: u32) -> Option<String> {
     let user = uzers::get_user_by_uid(uid)?;
     Some(user.name().to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! The channels of a client use as many cores as there are.
+//! The channels of a client use all cores.
 
 use std::net::{IpAddr, TcpStream};
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use smbeam_server::config::{Config, IoChoice, ServerSection, unplaced};
 use smbeam_server::{Accounts, Server};
 
-/// Looks at a server until it has so many connections.
+/// Waits until a server has the expected number of connections, and returns those of each worker.
 fn connections(server: &Server, expected: usize) -> Vec<usize> {
     loop {
         let connections = server.connections();
@@ -39,7 +39,7 @@ fn spread(io: IoChoice) {
     assert_eq!(per_worker, [1, 1, 1, 1]);
     channels.extend((0..4).map(|_| connect()));
     assert_eq!(connections(&server, 8), [2, 2, 2, 2]);
-    // Who leaves makes room, and the next comes there.
+    // Closed connections free their slots, and new connections take them.
     channels.truncate(4);
     assert_eq!(connections(&server, 4), [1, 1, 1, 1]);
     drop(channels);

@@ -160,7 +160,7 @@ fn every_field_of_a_transfer_is_checked() -> Result<()> {
         (
             "RemainingDataLength",
             (1 << 24) - 1 - length,
-            Ended("262144 are allowed now"),
+            Ended("at most 262144 are allowed now"),
         ),
         (
             "RemainingDataLength",

@@ -208,7 +208,7 @@ fn who_is_not_vouched_for_is_not_believed() -> Result<()> {
     client.fail(&["ls", &believing, "{}"], 3, &words)?;
     fs::write(stage.path("other.pem"), authority("Other")?.pem())?;
     let other = format!("--ca-file={}", stage.text("other.pem"));
-    let words = ["nobody trusted vouches", "CN=Root", "--pin-sha256"];
+    let words = ["no trusted authority", "CN=Root", "--pin-sha256"];
     client.fail(&["ls", &other, "{}"], 3, &words)?;
     let numbered = stage.client("127.0.0.1")?;
     let words = ["127.0.0.1 is an address", "--allow-address"];

@@ -153,10 +153,10 @@ fn what_cannot_be_moved_stays_with_tcp(peer: Peer) -> Result<()> {
 fn a_server_does_not_start_with_a_list_that_is_wrong(_: Peer) -> Result<()> {
     let eleven: Vec<String> = (1..=11).map(|port| format!("tcp:{port}")).collect();
     for (list, words) in [
-        ("udp", "unknown transport `udp`; there are `tcp`, `nbt`"),
+        ("udp", "unknown transport `udp`: use `tcp`, `nbt`"),
         ("tcp:x", "`x` is not a port"),
-        ("tcp,445", "`tcp:445` twice"),
-        (&eleven.join(","), "11 transports; 10 are the most"),
+        ("tcp,445", "the list has `tcp:445` twice"),
+        (&eleven.join(","), "11 transports: at most 10 are allowed"),
     ] {
         let output = Command::new(subject::program()?)
             .args(["serve", "/", "--transports", list])

@@ -42,7 +42,7 @@ impl Rig {
                 failed_login_delay_ms: 0,
                 ..SecuritySection::default()
             },
-            shares: vec![ShareSection::folder(SHARE, folder.path(), false)],
+            shares: vec![ShareSection::new(SHARE, folder.path(), false)],
             ..Config::default()
         };
         change(&mut config);

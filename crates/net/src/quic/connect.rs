@@ -1,7 +1,7 @@
-//! The client's side: one socket for each connection.
+//! QUIC clients: one socket for each connection.
 //!
-//! A socket of its own costs a descriptor, and has the kernel spread the packets of several
-//! channels; it is connected, so that a port where nobody listens is known at once.
+//! A separate socket costs a descriptor, and lets the kernel distribute the packets of several
+//! channels. The socket is connected, so that a closed port is an error at once.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,13 +18,13 @@ use super::identity::Identity;
 use super::settings::Settings;
 use super::stream::Stream;
 
-/// Bytes of the largest datagram that is taken from a peer. RFC 9000 18.2
+/// Largest accepted datagram in bytes. RFC 9000 18.2
 pub(super) const DATAGRAM_MAX: u16 = 65_527;
 
-/// Connects to a server and opens the stream. `name` is what its certificate must be for.
+/// Connects to a server and opens the stream. The certificate of the server must be valid for `name`.
 ///
 /// # Errors
-/// The server cannot be reached, does not speak SMB, or is not who it should be.
+/// The server is not reachable, does not offer SMB, or its certificate is not accepted.
 pub async fn connect(
     handle: &Handle,
     address: SocketAddr,
@@ -56,13 +56,13 @@ pub async fn connect(
     let (key, connection) =
         connecting.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let link = endpoint.add(key, connection);
-    // Dropped before the stream is there, this ends the connection.
+    // If this future is dropped before the stream is open, the stream closes the connection.
     let stream = Stream::new(link.clone());
     poll_fn(|context| link.poll_opened(context)).await?;
     Ok(crate::Stream::Quic(stream))
 }
 
-/// What all connections of an endpoint have in common.
+/// The configuration of an endpoint with these connection ids.
 pub(super) fn endpoint_config(identity: Identity) -> Arc<EndpointConfig> {
     let mut config = EndpointConfig::default();
     config

@@ -1,4 +1,4 @@
-//! One UDP socket with its connections, and the task that drives them.
+//! One UDP socket with its QUIC connections, and the task that drives them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -17,63 +17,63 @@ use ring::{Datagrams, Handle, Outgoing, Sleep, Udp};
 
 use super::identity::is_handshake;
 use super::link::Link;
-use super::listen::Door;
+use super::listen::ListenState;
 
-/// Batches that are received before the connections answer and their readers run: at 64 KiB each
-/// what a reader copies is still in the processor's cache.
+/// Batches of datagrams that are received before connections send and readers run. With 64 KiB per
+/// batch, readers copy from the cache of the processor.
 const BATCHES_PER_TURN: usize = 8;
-/// How long nothing is received after the system had no memory for it, or whatever it was.
+/// Pause after an error of the socket, for example out of memory.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket and its connections. They are all on one thread.
+/// A UDP socket and its connections, all on one thread.
 pub(crate) struct Endpoint {
     pub(crate) handle: Handle,
     pub(crate) socket: Udp,
     pub(crate) proto: RefCell<quinn_proto::Endpoint>,
     links: RefCell<HashMap<ConnectionHandle, Rc<Link>>>,
-    /// Connections that have something to send or to say.
-    stirred: RefCell<VecDeque<Rc<Link>>>,
-    /// When connections are to be looked at, no later than each wants it.
+    /// Connections that must be driven: they may have packets to send, or events.
+    ready: RefCell<VecDeque<Rc<Link>>>,
+    /// Time at which each connection must be driven at the latest.
     deadlines: RefCell<BTreeSet<(Instant, ConnectionHandle)>>,
-    /// A batch that found the socket full. Nothing else is sent meanwhile.
+    /// A batch that waits because the send buffer of the socket is full. Later packets wait for it.
     blocked: RefCell<Option<Blocked>>,
-    /// Where packets are written before they are sent.
+    /// Buffer for packets before they are sent.
     packets: RefCell<Vec<u8>>,
     driver: RefCell<Option<Waker>>,
-    /// Until when nothing is received.
+    /// Nothing is received before it is over.
     pause: RefCell<Option<Sleep>>,
-    /// Who waits until all connections have ended.
+    /// Tasks that wait until all connections have ended.
     ending: RefCell<Vec<Waker>>,
-    /// For one that listens.
-    pub(crate) door: Option<Door>,
+    /// `None` for a client.
+    pub(crate) listen: Option<ListenState>,
     pub(crate) is_closing: Cell<bool>,
 }
 
 type Blocked = Pin<Box<dyn Future<Output = Vec<u8>>>>;
 
 impl Endpoint {
-    /// Starts the task that drives it.
+    /// Makes an endpoint, and starts the task that drives it.
     pub(crate) fn start(
         handle: &Handle,
         socket: Udp,
         config: Arc<EndpointConfig>,
-        door: Option<Door>,
+        listen: Option<ListenState>,
     ) -> Rc<Self> {
-        let server = door.as_ref().map(Door::config);
+        let server = listen.as_ref().map(ListenState::config);
         let proto = quinn_proto::Endpoint::new(config, server, true, None);
         let endpoint = Rc::new(Self {
             handle: handle.clone(),
             socket,
             proto: RefCell::new(proto),
             links: RefCell::default(),
-            stirred: RefCell::default(),
+            ready: RefCell::default(),
             deadlines: RefCell::default(),
             blocked: RefCell::default(),
             packets: RefCell::default(),
             driver: RefCell::default(),
             pause: RefCell::default(),
             ending: RefCell::default(),
-            door,
+            listen,
             is_closing: Cell::new(false),
         });
         handle.spawn(Rc::clone(&endpoint).drive());
@@ -92,7 +92,7 @@ impl Endpoint {
         link
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes an ended connection.
     pub(crate) fn remove(&self, key: ConnectionHandle, armed: Option<Instant>) {
         if let Some(armed) = armed {
             self.deadlines.borrow_mut().remove(&(armed, key));
@@ -102,16 +102,16 @@ impl Endpoint {
         if self.links.borrow().is_empty() {
             self.wake();
         }
-        self.hear_of_end();
+        self.wake_ending();
     }
 
-    /// A connection has ended, or been told to.
-    pub(crate) fn hear_of_end(&self) {
+    /// Wakes the tasks in [`ended`](Self::ended) after a connection was closed.
+    pub(crate) fn wake_ending(&self) {
         let waiting = std::mem::take(&mut *self.ending.borrow_mut());
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends all connections, takes no new ones, and lets the task end after the last.
+    /// Closes all connections and accepts no new ones. The task ends after the last one.
     pub(crate) fn close(&self) {
         self.is_closing.set(true);
         let links: Vec<_> = self.links.borrow().values().cloned().collect();
@@ -119,7 +119,7 @@ impl Endpoint {
         self.wake();
     }
 
-    /// Waits until all peers have been told that it is over.
+    /// Waits until all connections have sent their closing packets.
     pub(crate) async fn ended(&self) {
         poll_fn(|context| {
             self.ending.borrow_mut().push(context.waker().clone());
@@ -131,15 +131,16 @@ impl Endpoint {
         .await;
     }
 
-    /// Has a connection driven soon.
-    pub(crate) fn stir(&self, link: &Rc<Link>) {
-        if !link.is_stirred.replace(true) {
-            self.stirred.borrow_mut().push_back(Rc::clone(link));
+    /// Schedules a connection to be driven by the task.
+    pub(crate) fn schedule(&self, link: &Rc<Link>) {
+        if !link.is_scheduled.replace(true) {
+            self.ready.borrow_mut().push_back(Rc::clone(link));
             self.wake();
         }
     }
 
-    /// Sees to it that a connection is looked at by `wanted`; tells when that will be.
+    /// Schedules a connection to be driven at `wanted` at the latest. `armed` is the scheduled time so
+    /// far. Returns the new one.
     pub(crate) fn arm(
         &self,
         key: ConnectionHandle,
@@ -167,12 +168,12 @@ impl Endpoint {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether something can be sent.
+    /// Returns true if the socket accepts packets.
     pub(crate) fn can_send(&self) -> bool {
         self.blocked.borrow().is_none()
     }
 
-    /// Writes packets with `write` and sends them; `None` where there are none.
+    /// Sends the packets that `write` writes into the buffer; `None` if there are none.
     pub(crate) fn transmit(
         &self,
         write: impl FnOnce(&mut Vec<u8>) -> Option<Transmit>,
@@ -197,13 +198,13 @@ impl Endpoint {
         Some(())
     }
 
-    /// Serves the socket until it is closed and nobody is left.
+    /// Drives the socket until it is closed and the last connection has ended.
     async fn drive(self: Rc<Self>) {
-        let _farewell = Farewell(&self);
+        let _cut = CutOnDrop(&self);
         let mut sleep = None;
         let result = poll_fn(|context| self.poll_drive(&mut sleep, context)).await;
         if let Err(error) = result {
-            tracing::warn!(%error, local = %self.socket.local_addr(), "QUIC has ended");
+            tracing::warn!(%error, local = %self.socket.local_addr(), "the QUIC socket has failed: its connections are lost");
             self.fail(&error);
         }
     }
@@ -213,7 +214,7 @@ impl Endpoint {
         sleep: &mut Option<(Instant, Sleep)>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        // What is stirred up from here on is found below: it need not wake this task again.
+        // Connections that are scheduled from here on are driven below: they need not wake this task.
         self.driver.borrow_mut().take();
         self.poll_blocked(context);
         let is_more = match self.receive(context) {
@@ -222,12 +223,12 @@ impl Endpoint {
         };
         let now = Instant::now();
         self.expire(now);
-        self.answer(now);
+        self.drive_ready(now);
         self.poll_blocked(context);
         if self.is_closing.get() && self.links.borrow().is_empty() && self.can_send() {
             return Poll::Ready(Ok(()));
         }
-        let is_left = self.can_send() && !self.stirred.borrow().is_empty();
+        let is_left = self.can_send() && !self.ready.borrow().is_empty();
         if is_more || is_left || self.poll_deadline(sleep, context) {
             context.waker().wake_by_ref();
         }
@@ -245,7 +246,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes in what has arrived; `true`: there may be more.
+    /// Receives datagrams. Returns true if more may be available.
     fn receive(&self, context: &mut Context<'_>) -> io::Result<bool> {
         for _ in 0..BATCHES_PER_TURN {
             if self.pauses(context) {
@@ -254,7 +255,7 @@ impl Endpoint {
             match self.socket.poll_recv(context) {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(datagrams)) => self.datagrams(datagrams),
-                Poll::Ready(Err(error)) => self.heard(error)?,
+                Poll::Ready(Err(error)) => self.socket_error(error)?,
             }
         }
         Ok(true)
@@ -270,12 +271,11 @@ impl Endpoint {
         pauses
     }
 
-    /// What the network says about datagrams that were sent. A client's socket is connected: where
-    /// nobody listens, or somebody in between lets none through, waiting is of no use.
+    /// Handles an error of the socket: ICMP errors about sent datagrams, and errors of the system. The
+    /// socket of a client is connected, so an ICMP error means that its server is unreachable.
     ///
-    /// A server's goes on after a pause, whatever else it says: the system goes on sending a part
-    /// of the clients there.
-    fn heard(&self, error: io::Error) -> io::Result<()> {
+    /// A server continues after a pause: the kernel would still pass datagrams to a closed worker.
+    fn socket_error(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::HostUnreachable
@@ -285,9 +285,9 @@ impl Endpoint {
                 links.iter().for_each(|link| link.unreachable(&error));
                 Ok(())
             }
-            _ if self.door.is_none() || is_end(&error) => Err(error),
+            _ if self.listen.is_none() || is_end(&error) => Err(error),
             _ => {
-                tracing::warn!(%error, local = %self.local_addr(), "QUIC pauses");
+                tracing::warn!(%error, local = %self.local_addr(), "cannot receive on a QUIC socket: trying again");
                 *self.pause.borrow_mut() = Some(self.handle.sleep(PAUSE));
                 Ok(())
             }
@@ -311,15 +311,19 @@ impl Endpoint {
                 local,
                 ecn,
             };
-            match &self.door {
-                Some(door) => door.datagram(self, now, datagram),
-                None => drop(self.hand_in(now, datagram)),
+            match &self.listen {
+                Some(listen) => listen.datagram(self, now, datagram),
+                None => drop(self.receive_datagram(now, datagram)),
             }
         }
     }
 
-    /// Gives a datagram to the connection that it is for; or there is a new one.
-    pub(crate) fn hand_in(&self, now: Instant, datagram: Arrived) -> Option<quinn_proto::Incoming> {
+    /// Passes a datagram to its connection. Returns the new connection if it starts one.
+    pub(crate) fn receive_datagram(
+        &self,
+        now: Instant,
+        datagram: Arrived,
+    ) -> Option<quinn_proto::Incoming> {
         let Arrived {
             bytes,
             peer,
@@ -336,12 +340,12 @@ impl Endpoint {
             DatagramEvent::ConnectionEvent(key, event) => {
                 let link = self.links.borrow().get(&key).cloned();
                 if let Some(link) = link {
-                    // It is for an identifier that this side made up and told that address alone.
+                    // Only a peer at this address can know the connection id, which this side chose.
                     if is_handshake {
-                        link.prove();
+                        link.validate_address();
                     }
                     if !link.take(event, now) {
-                        self.stir(&link);
+                        self.schedule(&link);
                     }
                 }
                 None
@@ -354,7 +358,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends what belongs to no connection. What finds the socket full is lost.
+    /// Sends a packet without a connection. It is dropped if the send buffer is full.
     pub(crate) fn respond(&self, bytes: &[u8], transmit: &Transmit) {
         let outgoing = Outgoing {
             segment: None,
@@ -367,7 +371,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells connections that their time has come.
+    /// Handles the expired deadlines.
     fn expire(&self, now: Instant) {
         loop {
             let mut deadlines = self.deadlines.borrow_mut();
@@ -379,26 +383,26 @@ impl Endpoint {
             let link = self.links.borrow().get(&key).cloned();
             if let Some(link) = link {
                 link.expire(now);
-                self.stir(&link);
+                self.schedule(&link);
             }
         }
     }
 
-    /// Drives each connection that was stirred once.
-    fn answer(&self, now: Instant) {
-        let count = self.stirred.borrow().len();
+    /// Drives each scheduled connection once.
+    fn drive_ready(&self, now: Instant) {
+        let count = self.ready.borrow().len();
         for _ in 0..count {
             if !self.can_send() {
                 return;
             }
-            let link = self.stirred.borrow_mut().pop_front();
+            let link = self.ready.borrow_mut().pop_front();
             let Some(link) = link else { return };
-            link.is_stirred.set(false);
+            link.is_scheduled.set(false);
             link.drive(now);
         }
     }
 
-    /// Whether a deadline has passed already; if not, wakes at the first.
+    /// Returns true if a deadline has passed. Otherwise the task wakes at the first one.
     fn poll_deadline(
         &self,
         sleep: &mut Option<(Instant, Sleep)>,
@@ -421,20 +425,20 @@ impl Endpoint {
         links.iter().for_each(|link| link.fail(error));
     }
 
-    /// The address that the peers of this socket see, as far as the system knows.
+    /// The local address of the socket. It may be unspecified.
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.socket.local_addr()
     }
 }
 
-/// Whether nothing will ever be received again: there is no such socket, or no runtime any more.
+/// Returns true if the socket cannot receive any more: it is closed, or the runtime has ended.
 fn is_end(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::BADF | Errno::NOTSOCK | Errno::CANCELED))
 }
 
-/// A datagram that has arrived.
+/// A received datagram.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) bytes: BytesMut,
@@ -443,16 +447,16 @@ pub(crate) struct Arrived {
     pub(crate) ecn: u8,
 }
 
-/// Tells the peers when the task ends before the connections, as it does with the runtime.
-struct Farewell<'a>(&'a Rc<Endpoint>);
+/// Closes the connections if the task ends before them, as it does when the runtime ends.
+struct CutOnDrop<'a>(&'a Rc<Endpoint>);
 
-impl Drop for Farewell<'_> {
+impl Drop for CutOnDrop<'_> {
     fn drop(&mut self) {
         let links: Vec<_> = self.0.links.borrow_mut().drain().collect();
         for (_, link) in links {
             link.cut();
         }
-        self.0.stirred.borrow_mut().clear();
+        self.0.ready.borrow_mut().clear();
     }
 }
 
@@ -461,7 +465,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_socket_that_is_gone_ends_a_server() {
+    fn only_a_closed_socket_ends_a_server() {
         use rustix::io::Errno;
         for errno in [Errno::NOMEM, Errno::NOBUFS, Errno::IO, Errno::PERM] {
             assert!(!is_end(&errno.into()), "{errno}");

@@ -1,19 +1,19 @@
-//! Identifiers of connections: random, but for which worker has the connection.
+//! Connection ids: random, except for the index of the connection's worker.
 //!
-//! The first two bytes, modulo the number of workers, are the worker's number: the kernel reads it
-//! (`ring::steer`) and gives each datagram to the worker that knows the connection. An observer
-//! learns how many workers there are, and nothing that links two identifiers.
+//! The first two bytes, modulo the number of workers, are the index of the worker. The kernel reads
+//! them (`ring::steer`) and passes each datagram to that worker. An observer learns the number of
+//! workers, and cannot link two connection ids.
 
 use std::time::Duration;
 
 use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 
-/// Bytes of an identifier.
+/// Length of a connection id in bytes.
 const LENGTH: usize = 8;
-/// Bytes of the longest identifier. RFC 9000 17.2
+/// Longest connection id in bytes. RFC 9000 17.2
 const LENGTH_MAX: usize = 20;
 
-/// Makes identifiers of one worker.
+/// Makes the connection ids of one worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) worker: u16,
@@ -42,8 +42,8 @@ impl ConnectionIdGenerator for Identity {
     }
 }
 
-/// The identifier that a client made up for its first packets, if `datagram` starts with one of
-/// them. RFC 9000 17.2.2
+/// The connection id that a client chose for its first packets, if `datagram` starts with such a
+/// packet. RFC 9000 17.2.2
 pub(crate) fn first_identifier(datagram: &[u8]) -> Option<ConnectionId> {
     /// Long header, fixed bit or not, type Initial.
     const IS_INITIAL: (u8, u8) = (0xB0, 0x80);
@@ -59,8 +59,8 @@ pub(crate) fn first_identifier(datagram: &[u8]) -> Option<ConnectionId> {
     rest.get(..length).map(ConnectionId::new)
 }
 
-/// Whether `datagram` starts with a packet that only who has got an answer can address. RFC 9000
-/// 8.1, 17.2.4
+/// Returns true if `datagram` starts with a Handshake packet: only a client that has received a
+/// response can send one. RFC 9000 8.1, 17.2.4
 pub(crate) fn is_handshake(datagram: &[u8]) -> bool {
     /// Long header, type Handshake.
     const IS_HANDSHAKE: (u8, u8) = (0xB0, 0xA0);

@@ -1,4 +1,4 @@
-//! One connection: what quinn-proto makes of it, and who waits for it.
+//! One QUIC connection: its quinn-proto state, and the tasks that wait for it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,83 +15,83 @@ use quinn_proto::{
 };
 
 use super::endpoint::Endpoint;
-use super::listen::Door;
+use super::listen::ListenState;
 use super::samba;
 use super::settings::Congestion;
 use crate::tls;
 
-/// Batches that one connection sends before others have their turn.
+/// Batches of packets that one connection sends before other connections are driven.
 const BATCHES_PER_TURN: usize = 8;
-/// Datagrams after which the peer hears that they have come, and how long fewer may wait for more
-/// or for something to be sent anyway. RFC 9000 13.2.2 would have two, and lets who knows better do
-/// better: an acknowledgement costs both sides as much as a datagram of data.
+/// Number of received datagrams that are acknowledged at once, and the longest delay of an
+/// acknowledgement for fewer. RFC 9000 13.2.2 recommends two datagrams and allows other values: an
+/// acknowledgement costs both sides as much as a datagram of data.
 const DATAGRAMS_UNANSWERED: u32 = 64;
 const UNANSWERED_FOR: Duration = Duration::from_millis(1);
-/// How long a connection that this side has ended may take to deliver what was sent.
+/// Longest time that a closed connection stays open to deliver its sent data.
 const LINGER: Duration = Duration::from_secs(3);
-/// By how much what goes to an address that may be made up may exceed what came from it, and the
-/// bytes that came at least. RFC 9000 8.1, 14.1
+/// Limit for data to an address that is not validated, as a multiple of the data received from it,
+/// and the length of the first datagram. RFC 9000 8.1, 14.1
 const AMPLIFICATION: u64 = 3;
 const FIRST_DATAGRAM: u64 = 1200;
-/// What a connection is closed with when all is well.
+/// Application error code of a regular close.
 const NO_ERROR: VarInt = VarInt::from_u32(0);
 
-/// A connection.
+/// One QUIC connection of an [`Endpoint`].
 pub(crate) struct Link {
     endpoint: Weak<Endpoint>,
     key: ConnectionHandle,
     peer: SocketAddr,
     state: RefCell<State>,
-    /// It is among those that will be driven.
-    pub(crate) is_stirred: Cell<bool>,
+    /// The connection is in the endpoint's queue of connections to drive.
+    pub(crate) is_scheduled: Cell<bool>,
 }
 
 struct State {
     connection: quinn_proto::Connection,
-    /// The one stream, once it is there.
+    /// The stream of the connection; `None` before it is opened.
     stream: Option<StreamId>,
-    /// Why no more is to be had from it.
+    /// Reason why the connection has ended; `None` while it is open.
     end: Option<End>,
-    /// Bytes of the largest WRITE that the client is to be told of.
+    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special limit.
     write_hint: Option<u32>,
-    /// Ends the connection once all that was sent has arrived, or then.
+    /// Time at which the connection closes, unless all sent data arrive earlier.
     linger: Option<Instant>,
-    /// Datagrams that have come since something was sent.
+    /// Number of datagrams received since the last send.
     unanswered: u32,
-    /// Bytes that were sent to an address that nobody has shown to be its own.
-    unproven: Option<u64>,
-    /// When the endpoint will look at the timers.
+    /// Bytes sent to the peer before its address is validated; `None` afterwards.
+    unvalidated: Option<u64>,
+    /// Time at which the endpoint drives the connection.
     armed: Option<Instant>,
     opener: Option<Waker>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
-/// What a connection has found out about its path.
+/// State of the network path of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Who decides how much may be under way.
+    /// Congestion controller.
     pub congestion: Congestion,
-    /// Bytes that may be under way.
+    /// Congestion window in bytes.
     pub window: u64,
-    /// The round trip, smoothed.
+    /// Smoothed round-trip time.
     pub round_trip: Duration,
-    /// Bytes of the largest datagram that it takes.
+    /// Largest datagram of the path in bytes.
     pub datagram: u16,
-    /// Datagrams that were sent, and those of them that were lost.
+    /// Number of sent datagrams.
     pub sent: u64,
-    /// See `sent`.
+    /// Number of sent datagrams that were lost.
     pub lost: u64,
 }
 
-/// How a connection ended.
+/// Reason why a connection has ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// One side has closed it.
+    /// One of the peers has closed it.
     Closed,
-    /// The peer has ended the handshake with this alert of TLS.
+    /// The peer has ended the handshake with this TLS alert.
     Alert(u8),
-    /// It is lost.
+    /// The connection is lost.
     Lost(io::ErrorKind, String),
 }
 
@@ -117,11 +117,11 @@ impl State {
         self.wake_all();
     }
 
-    /// Writes the next packets. quinn-proto gives an address that may be made up one datagram more
-    /// than it should where the limit is no multiple of its length: that one counts as lost.
+    /// Writes the next packets. quinn-proto exceeds the limit for an address that is not validated by
+    /// up to one datagram. That datagram is dropped here, as if it were lost.
     fn write(&mut self, now: Instant, most: usize, packets: &mut Vec<u8>) -> Option<Transmit> {
         let mut transmit = self.connection.poll_transmit(now, most, packets)?;
-        let Some(sent) = &mut self.unproven else {
+        let Some(sent) = &mut self.unvalidated else {
             return Some(transmit);
         };
         let received = FIRST_DATAGRAM + self.connection.stats().udp_rx.bytes;
@@ -151,7 +151,7 @@ impl Link {
             write_hint: None,
             linger: None,
             unanswered: 0,
-            unproven: is_server.then_some(0),
+            unvalidated: is_server.then_some(0),
             armed: None,
             opener: None,
             reader: None,
@@ -162,7 +162,7 @@ impl Link {
             key,
             peer,
             state: RefCell::new(state),
-            is_stirred: Cell::new(false),
+            is_scheduled: Cell::new(false),
         }
     }
 
@@ -193,17 +193,17 @@ impl Link {
         }
     }
 
-    /// Whether nothing more will be sent but, perhaps, that it is over.
+    /// Returns true once the connection is closed. Only its closing packet may still be sent.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.borrow().connection.is_closed()
     }
 
-    /// Takes a datagram in, and wakes who waits for it. `true`: the answer can wait, for as long as
-    /// this has asked the endpoint to.
+    /// Processes a datagram and wakes the waiting tasks. Returns true if the acknowledgement can wait:
+    /// the endpoint then has a deadline for it.
     pub(crate) fn take(&self, event: ConnectionEvent, now: Instant) -> bool {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        // Who verifies certificates logs whom it refuses, and does not know the address.
+        // The certificate verifier logs refused peers, and does not know their address.
         let is_handshaking = state.connection.is_handshaking();
         let handshake =
             is_handshaking.then(|| tracing::warn_span!("handshake", peer = %self.peer).entered());
@@ -216,19 +216,19 @@ impl Link {
         let Some(endpoint) = self.endpoint.upgrade().filter(|_| can_wait) else {
             return false;
         };
-        self.hear(state, now);
+        self.poll_events(state, now);
         if state.unanswered == 1 {
             state.armed = Some(endpoint.arm(self.key, state.armed, now + UNANSWERED_FOR));
         }
         true
     }
 
-    /// The peer has shown that its address is its own.
-    pub(crate) fn prove(&self) {
-        self.state.borrow_mut().unproven = None;
+    /// Notes that the peer has proved its address.
+    pub(crate) fn validate_address(&self) {
+        self.state.borrow_mut().unvalidated = None;
     }
 
-    /// Its time has come, or it has moved.
+    /// Handles the expired deadline of the connection.
     pub(crate) fn expire(&self, now: Instant) {
         let mut state = self.state.borrow_mut();
         state.armed = None;
@@ -239,14 +239,14 @@ impl Link {
         }
     }
 
-    /// Has it driven soon.
-    fn stir(self: &Rc<Self>) {
+    /// Schedules the connection to be driven.
+    fn schedule(self: &Rc<Self>) {
         if let Some(endpoint) = self.endpoint.upgrade() {
-            endpoint.stir(self);
+            endpoint.schedule(self);
         }
     }
 
-    /// Hears what happened, sends what there is to send, and sets the timer.
+    /// Handles events, sends packets, and sets the deadline.
     pub(crate) fn drive(self: &Rc<Self>, now: Instant) {
         let Some(endpoint) = self.endpoint.upgrade() else {
             return;
@@ -254,28 +254,28 @@ impl Link {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         state.unanswered = 0;
-        self.hear(state, now);
+        self.poll_events(state, now);
         let is_more = send(&endpoint, state, now);
-        self.hear(state, now);
-        if self.tell(&endpoint, state) {
+        self.poll_events(state, now);
+        if self.forward_events(&endpoint, state) {
             state.wake_all();
             let armed = state.armed.take();
             return endpoint.remove(self.key, armed);
         }
         if state.connection.is_closed() {
-            endpoint.hear_of_end();
+            endpoint.wake_ending();
         }
         let wanted = [state.connection.poll_timeout(), state.linger];
         if let Some(wanted) = wanted.into_iter().flatten().min() {
             state.armed = Some(endpoint.arm(self.key, state.armed, wanted));
         }
         if is_more {
-            endpoint.stir(self);
+            endpoint.schedule(self);
         }
     }
 
-    /// Takes what quinn-proto says has happened.
-    fn hear(&self, state: &mut State, now: Instant) {
+    /// Handles the events of quinn-proto.
+    fn poll_events(&self, state: &mut State, now: Instant) {
         while let Some(event) = state.connection.poll() {
             match event {
                 Event::Connected => self.connected(state, now),
@@ -293,7 +293,7 @@ impl Link {
                 Event::Stream(StreamEvent::Writable { .. }) => {
                     state.writer.take().into_iter().for_each(Waker::wake);
                 }
-                // All that was sent has arrived: nothing keeps a connection that is to end.
+                // All sent data have arrived: the closing connection can end.
                 Event::Stream(StreamEvent::Finished { .. }) if state.linger.is_some() => {
                     state.linger = None;
                     state.connection.close(now, NO_ERROR, Bytes::new());
@@ -307,36 +307,41 @@ impl Link {
     }
 
     fn connected(&self, state: &mut State, now: Instant) {
-        state.unproven = None;
+        state.unvalidated = None;
         let data = state.connection.crypto_session().handshake_data();
         let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
         let protocol = data.and_then(|data| data.protocol);
         if protocol.as_deref() != Some(tls::ALPN) {
-            // TLS itself refuses those who name others; this is who names none.
+            // TLS refuses peers with other protocols. This peer has sent no protocol.
             let reason = Bytes::from_static(b"the protocol is smb");
             state.connection.close(now, NO_ERROR, reason);
-            let reason = "the peer does not speak SMB".to_owned();
+            let reason = "the peer does not offer the protocol SMB (ALPN)".to_owned();
             return state.end(End::Lost(io::ErrorKind::InvalidData, reason));
         }
         if state.connection.side().is_client() {
             state.stream = state.connection.streams().open(Dir::Bi);
             state.opener.take().into_iter().for_each(Waker::wake);
         }
-        if self.spares_samba()
+        if self.limits_samba_writes()
             && let Ok(Some(parameters)) = state.connection.crypto_session().transport_parameters()
             && samba::is_samba(&parameters)
         {
-            tracing::debug!(peer = %self.peer, "Samba's client with a QUIC library: small WRITEs");
+            tracing::debug!(peer = %self.peer, "limiting the WRITEs of a Samba client with a slow QUIC library");
             state.write_hint = Some(samba::WRITE_BYTES);
         }
     }
 
-    fn spares_samba(&self) -> bool {
+    fn limits_samba_writes(&self) -> bool {
         let endpoint = self.endpoint.upgrade();
-        endpoint.is_some_and(|endpoint| endpoint.door.as_ref().is_some_and(Door::spares_samba))
+        endpoint.is_some_and(|endpoint| {
+            endpoint
+                .listen
+                .as_ref()
+                .is_some_and(ListenState::limits_samba_writes)
+        })
     }
 
-    /// Bytes of the largest WRITE that the client is to be told of, if there is a reason for one.
+    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special limit.
     pub(crate) fn write_hint(&self) -> Option<u32> {
         self.state.borrow().write_hint
     }
@@ -344,12 +349,12 @@ impl Link {
     fn lost(&self, state: &mut State, reason: ConnectionError) {
         let end = match reason {
             ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed => End::Closed,
-            // Before there is a stream, who waits for it says so.
+            // Before the stream is opened, the task that waits for it logs the error.
             ConnectionError::TransportError(error) if state.stream.is_none() => {
                 End::Lost(io::ErrorKind::InvalidData, error.to_string())
             }
             ConnectionError::TransportError(error) => {
-                tracing::warn!(peer = %self.peer, %error, "disconnecting: QUIC's rules");
+                tracing::warn!(peer = %self.peer, %error, "disconnecting: the peer violates QUIC");
                 End::Lost(io::ErrorKind::InvalidData, error.to_string())
             }
             ConnectionError::ConnectionClosed(close) if alert(&close).is_some() => {
@@ -365,8 +370,9 @@ impl Link {
         state.end(end);
     }
 
-    /// Tells the endpoint what it must know; `true`: the connection has ended for good.
-    fn tell(&self, endpoint: &Endpoint, state: &mut State) -> bool {
+    /// Passes the events of the connection to the endpoint. Returns true once the connection is
+    /// drained.
+    fn forward_events(&self, endpoint: &Endpoint, state: &mut State) -> bool {
         while let Some(event) = state.connection.poll_endpoint_events() {
             let is_drained = event.is_drained();
             let mut proto = endpoint.proto.borrow_mut();
@@ -382,7 +388,7 @@ impl Link {
         false
     }
 
-    /// Ready when the stream is there. `Err`: it never will be.
+    /// Ready once the stream is opened. An error means that the connection has ended.
     pub(crate) fn poll_opened(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.state.borrow_mut();
         if let Some(end) = &state.end {
@@ -395,8 +401,8 @@ impl Link {
         Poll::Pending
     }
 
-    /// Ready when nothing is expected of the peer any more, not even what was under way when the
-    /// connection ended. RFC 9000 10.2
+    /// Ready once the connection is drained: no more packets of the peer are expected.
+    /// RFC 9000 10.2
     pub(crate) fn poll_drained(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state.borrow_mut();
         if state.connection.is_drained() {
@@ -406,8 +412,8 @@ impl Link {
         Poll::Pending
     }
 
-    /// Reads at most `most` bytes that are there, in order, and gives them to `take`. 0: the peer
-    /// has finished.
+    /// Passes at most `most` received bytes to `take`, in order. Returns 0 once the peer has finished
+    /// the stream.
     pub(crate) fn poll_read(
         self: &Rc<Self>,
         context: &mut Context<'_>,
@@ -421,7 +427,7 @@ impl Link {
         let mut recv = state.connection.recv_stream(stream);
         let mut chunks = match recv.read(true) {
             Ok(chunks) => chunks,
-            // It was read to its end before.
+            // The stream was read to its end before.
             Err(ReadableError::ClosedStream) => return Poll::Ready(Ok(0)),
             Err(ReadableError::IllegalOrderedRead) => unreachable!("every read is ordered"),
         };
@@ -458,12 +464,12 @@ impl Link {
         };
         drop(state);
         if must_send {
-            self.stir();
+            self.schedule();
         }
         result
     }
 
-    /// Writes what there is room for, by `write`.
+    /// Calls `write` with the send stream. Pending while the stream has no space.
     pub(crate) fn poll_write<T>(
         &self,
         context: &mut Context<'_>,
@@ -486,21 +492,22 @@ impl Link {
         }
     }
 
-    /// Sends what was written, as far as it may now.
+    /// Sends written data, as far as flow and congestion control allow.
     pub(crate) fn flush(self: &Rc<Self>) {
         match self.endpoint.upgrade() {
             Some(endpoint) if endpoint.can_send() => self.drive(Instant::now()),
-            Some(endpoint) => endpoint.stir(self),
+            Some(endpoint) => endpoint.schedule(self),
             None => {}
         }
     }
 
-    /// Ends what this side sends; `true`: and the connection, once all of it has arrived.
+    /// Finishes the sending direction. With `and_connection` it closes the connection once all sent
+    /// data have arrived.
     pub(crate) fn finish_stream(self: &Rc<Self>, and_connection: bool) {
         let now = Instant::now();
         let mut state = self.state.borrow_mut();
         if let Some(stream) = state.stream {
-            // It may be finished already.
+            // It fails if the direction is finished already.
             let _ = state.connection.send_stream(stream).finish();
         }
         if and_connection && state.end.is_none() {
@@ -515,13 +522,12 @@ impl Link {
         self.flush();
     }
 
-    /// Ends the connection once all that was sent has arrived.
+    /// Closes the connection once all sent data have arrived.
     pub(crate) fn finish(self: &Rc<Self>) {
         self.finish_stream(true);
     }
 
-    /// Tells the peer that this is the end, and forgets the connection at once. What was sent and
-    /// lost stays so.
+    /// Sends a closing packet and removes the connection at once. Lost data are not sent again.
     pub(crate) fn cut(&self) {
         let now = Instant::now();
         let mut state = self.state.borrow_mut();
@@ -546,28 +552,29 @@ impl Link {
         endpoint.remove(self.key, armed);
     }
 
-    /// The network says that the peer is not there. Believed only of one that never answered.
+    /// Handles an ICMP error about the peer. It ends the connection only during the handshake: later
+    /// errors may be forged.
     pub(crate) fn unreachable(&self, error: &io::Error) {
         if self.state.borrow().connection.is_handshaking() {
             self.fail(error);
         }
     }
 
-    /// Nothing will come any more.
+    /// Ends the connection after an error of the socket.
     pub(crate) fn fail(&self, error: &io::Error) {
         let end = End::Lost(error.kind(), error.to_string());
         self.state.borrow_mut().end(end);
     }
 }
 
-/// The alert of TLS in a close: CRYPTO_ERROR. RFC 9000 20.1
+/// The TLS alert in a CONNECTION_CLOSE frame: CRYPTO_ERROR. RFC 9000 20.1
 fn alert(close: &ConnectionClose) -> Option<u8> {
     let code = u64::from(close.error_code);
     let alert = code.checked_sub(0x100)?;
     u8::try_from(alert).ok()
 }
 
-/// Sends what there is, for a while; `true`: there may be more.
+/// Sends some batches of packets. Returns true if more may be left.
 fn send(endpoint: &Endpoint, state: &mut State, now: Instant) -> bool {
     for _ in 0..BATCHES_PER_TURN {
         if !endpoint.can_send() {

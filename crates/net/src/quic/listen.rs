@@ -1,10 +1,10 @@
-//! The server's side: who knocks, who is let in, and at which worker.
+//! QUIC listeners: incoming connections, and the worker that serves each.
 //!
-//! Every worker has a socket for each address, and the kernel gives each datagram to the worker
-//! whose number is in the connection's identifier. The identifier of a client's first packets is
-//! the client's, so that they come to any worker; where another one is to serve the connection, the
-//! packet is handed over, and so is every repetition of it. From the answer on the client uses an
-//! identifier of the right worker.
+//! Every worker has a socket for each address. The kernel passes each datagram to the worker with
+//! the number in its connection id. The client chooses the connection id of its first packets, so
+//! any worker may receive them. If another worker serves the connection, the packets and their
+//! retransmissions are forwarded to it. After the first response, the client uses a connection id of
+//! the right worker.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use quinn_proto::crypto::rustls::QuicServerConfig;
-use quinn_proto::{ConnectionId, EndpointConfig, Incoming, ServerConfig};
+use quinn_proto::{ConnectionId, EndpointConfig, ServerConfig};
 use ring::{Handle, Udp};
 
 use super::endpoint::{Arrived, Endpoint};
@@ -28,24 +28,24 @@ use super::link::Link;
 use super::settings::Settings;
 use super::stream::Stream;
 
-/// Connections that have been asked for and not been decided about, on one socket. They are decided
-/// about in the turn in which they come.
-const KNOCKS_MAX: usize = 1024;
-/// Connections that were handed over and may see their first packets again.
-const MOVED_MAX: usize = 4096;
-/// For how long that may be: what a client takes to give a handshake up.
-const MOVED_FOR: Duration = Duration::from_secs(30);
-/// Repetitions that are handed over for one connection: a client doubles its pauses.
-const REPEATS_MAX: u8 = 16;
-/// Packets of one that are handed over with it.
+/// Most incoming connections of one socket that wait for a decision. The server decides about them
+/// in their order.
+const INCOMING_MAX: usize = 1024;
+/// Most forwarded connections that may still retransmit their first packets.
+const FORWARDED_MAX: usize = 4096;
+/// Time for which a forwarded connection is known: after it, clients give up their handshake.
+const FORWARDED_TIME: Duration = Duration::from_secs(30);
+/// Most forwarded retransmissions of one connection. Clients double the time between them.
+const RETRANSMISSIONS_MAX: u8 = 16;
+/// Most packets of one connection that are forwarded at once.
 const PACKETS_MAX: usize = 4;
-/// Bytes of packets that come between a knock and the decision, in all.
+/// Most bytes of all packets that arrive between the first packet and the decision.
 const EARLY_BYTES: u64 = 1 << 20;
 
-/// Where the certificates are that serve now.
+/// Returns the current TLS configuration.
 pub(crate) type Certificates = dyn Fn() -> Arc<rustls::ServerConfig> + Send + Sync;
 
-/// What all workers share.
+/// The QUIC configuration of a server. All workers share it.
 pub struct Server {
     settings: Settings,
     certificates: Box<Certificates>,
@@ -59,9 +59,10 @@ struct Current {
 }
 
 impl Server {
-    /// Listens with what `certificates` gives, which is asked for each connection. `reset_key`: a
-    /// secret that stays the same when the server is started again, so that the clients of the one
-    /// before are believed to be told that it is gone. RFC 9000 10.3
+    /// Makes the configuration. `certificates` returns the TLS configuration; it is called for each
+    /// connection. `reset_key` is a secret for stateless resets. It must stay the same when the
+    /// server restarts, so that clients accept that their connection no longer exists.
+    /// RFC 9000 10.3
     ///
     /// # Errors
     /// The certificates cannot be used with QUIC, which is TLS 1.3 only.
@@ -75,7 +76,7 @@ impl Server {
         config
             .transport_config(Arc::new(settings.transport(1)))
             .migration(false)
-            .max_incoming(KNOCKS_MAX)
+            .max_incoming(INCOMING_MAX)
             .incoming_buffer_size(EARLY_BYTES / 16)
             .incoming_buffer_size_total(EARLY_BYTES);
         let reset_key = hmac::Key::new(hmac::HMAC_SHA256, reset_key);
@@ -105,7 +106,9 @@ impl Server {
                     config.crypto = crypto;
                     current.config = Arc::new(config);
                 }
-                Err(error) => tracing::warn!(%error, "the new certificate cannot be used"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot use the new certificate: using the old one")
+                }
             }
             current.tls = tls;
         }
@@ -126,30 +129,32 @@ fn quic(tls: &Arc<rustls::ServerConfig>) -> io::Result<Arc<QuicServerConfig>> {
     config.map(Arc::new).map_err(io::Error::other)
 }
 
-/// What came to a socket that the server must decide about.
+/// An event of a [`Listener`].
 #[derive(Debug)]
-pub enum Arrival {
-    /// Somebody wants to connect.
-    Knock(Knock),
-    /// A repetition of what was handed over to that worker.
-    Again(usize, Handover),
+pub enum ListenerEvent {
+    /// A client wants to connect.
+    Incoming(Incoming),
+    /// A retransmission of a first packet that was forwarded to the worker with this index.
+    Retransmission(usize, Handover),
 }
 
-/// First packets on their way to another worker, for [`Listener::take_over`] there.
+/// First packets of a connection for another worker, which passes them to
+/// [`Listener::take_over`].
 #[derive(Debug)]
 pub struct Handover(Vec<Arrived>);
 
-/// A worker's socket on one address.
+/// The QUIC listener of one worker on one address. Clones refer to the same listener.
 #[derive(Clone)]
 pub struct Listener {
     endpoint: Rc<Endpoint>,
 }
 
 impl Listener {
-    /// Serves a socket that is bound. `worker` of `workers`: which one of those on the address.
+    /// Listens on a bound socket, one of `workers` sockets on its address. `worker` is the index of
+    /// the calling worker.
     ///
     /// # Errors
-    /// The socket cannot be used.
+    /// The system refuses an option of the socket.
     pub fn new(
         handle: &Handle,
         socket: UdpSocket,
@@ -161,47 +166,49 @@ impl Listener {
         let identity = Identity { worker, workers };
         let mut config = server.endpoint.clone();
         config.cid_generator(move || Box::new(identity));
-        let door = Door {
+        let state = ListenState {
             server: Arc::clone(server),
-            arrivals: RefCell::default(),
-            moved: RefCell::default(),
+            queue: RefCell::default(),
+            forwarded: RefCell::default(),
         };
-        let endpoint = Endpoint::start(handle, socket, Arc::new(config), Some(door));
+        let endpoint = Endpoint::start(handle, socket, Arc::new(config), Some(state));
         Ok(Self { endpoint })
     }
 
-    /// The next that came.
-    pub async fn arrival(&self) -> Arrival {
+    /// Waits for the next event.
+    pub async fn next_event(&self) -> ListenerEvent {
         poll_fn(|context| {
-            let mut arrivals = self.door().arrivals.borrow_mut();
-            let Some(came) = arrivals.queue.pop_front() else {
-                arrivals.waker = Some(context.waker().clone());
+            let mut queue = self.state().queue.borrow_mut();
+            let Some(event) = queue.events.pop_front() else {
+                queue.waker = Some(context.waker().clone());
                 return Poll::Pending;
             };
-            drop(arrivals);
-            Poll::Ready(match came {
-                Came::Knock(incoming, packets) => Arrival::Knock(Knock {
+            drop(queue);
+            Poll::Ready(match event {
+                Queued::Incoming(incoming, packets) => ListenerEvent::Incoming(Incoming {
                     listener: self.clone(),
                     peer: incoming.remote_address(),
                     incoming: Some(incoming),
                     packets,
                 }),
-                Came::Again(worker, arrived) => Arrival::Again(worker, Handover(vec![arrived])),
+                Queued::Retransmission(worker, arrived) => {
+                    ListenerEvent::Retransmission(worker, Handover(vec![arrived]))
+                }
             })
         })
         .await
     }
 
-    /// Takes in what another worker's socket got.
+    /// Receives packets that another worker has forwarded. Returns the connection if they start one.
     #[must_use]
-    pub fn take_over(&self, handover: Handover) -> Option<Knock> {
+    pub fn take_over(&self, handover: Handover) -> Option<Incoming> {
         let Handover(packets) = handover;
         let now = Instant::now();
-        let mut knock = None;
+        let mut taken = None;
         for arrived in packets {
             let peer = arrived.peer;
-            if let Some(incoming) = self.endpoint.hand_in(now, arrived) {
-                knock = Some(Knock {
+            if let Some(incoming) = self.endpoint.receive_datagram(now, arrived) {
+                taken = Some(Incoming {
                     listener: self.clone(),
                     incoming: Some(Box::new(incoming)),
                     peer,
@@ -209,14 +216,15 @@ impl Listener {
                 });
             }
         }
-        knock
+        taken
     }
 
-    /// Takes nothing new and ends what is there, so that the peers know.
+    /// Accepts no more connections and closes all existing ones. Returns when the closing packets are
+    /// sent.
     pub async fn close(&self) {
-        let came = std::mem::take(&mut self.door().arrivals.borrow_mut().queue);
-        for came in came {
-            if let Came::Knock(incoming, _) = came {
+        let events = std::mem::take(&mut self.state().queue.borrow_mut().events);
+        for event in events {
+            if let Queued::Incoming(incoming, _) = event {
                 self.endpoint.proto.borrow_mut().ignore(*incoming);
             }
         }
@@ -224,8 +232,11 @@ impl Listener {
         self.endpoint.ended().await;
     }
 
-    fn door(&self) -> &Door {
-        self.endpoint.door.as_ref().expect("a listener has a door")
+    fn state(&self) -> &ListenState {
+        self.endpoint
+            .listen
+            .as_ref()
+            .expect("a listener's endpoint listens")
     }
 }
 
@@ -237,31 +248,34 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// Somebody who wants to connect. Dropped, it is not answered.
-pub struct Knock {
+/// An incoming connection attempt. Dropping it ignores it: the client receives no response.
+pub struct Incoming {
     listener: Listener,
-    /// Until it is decided.
-    incoming: Option<Box<Incoming>>,
+    /// `None` once the server has decided.
+    incoming: Option<Box<quinn_proto::Incoming>>,
     peer: SocketAddr,
-    /// All that has come from it, for another worker.
+    /// All received packets of the attempt, for another worker.
     packets: Vec<Arrived>,
 }
 
-impl Knock {
-    /// Who.
+impl Incoming {
+    /// Address of the client, not validated.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Whether it can be asked to show that its address is its own, and has not been.
+    /// Returns true if the server can still request address validation.
     #[must_use]
-    pub fn may_be_asked(&self) -> bool {
-        self.incoming.as_deref().is_some_and(Incoming::may_retry)
+    pub fn may_be_validated(&self) -> bool {
+        self.incoming
+            .as_deref()
+            .is_some_and(quinn_proto::Incoming::may_retry)
     }
 
-    /// Has the client come again with a token that only who has its address gets. RFC 9000 8.1.2
-    pub fn ask(mut self) {
+    /// Sends a Retry packet. The client must connect again, with a token that only a client at this
+    /// address receives. RFC 9000 8.1.2
+    pub fn request_validation(mut self) {
         let Some(incoming) = self.incoming.take() else {
             return;
         };
@@ -274,7 +288,7 @@ impl Knock {
         }
     }
 
-    /// Says no.
+    /// Refuses the connection.
     pub fn refuse(mut self) {
         let Some(incoming) = self.incoming.take() else {
             return;
@@ -285,39 +299,47 @@ impl Knock {
         endpoint.respond(&bytes, &answer);
     }
 
-    /// Has another worker serve it.
+    /// Forwards the attempt to the worker with this index.
     ///
     /// # Errors
-    /// The knock, where too many were handed over lately: let it in here.
+    /// Too many attempts were forwarded recently: serve it on this worker.
     pub fn hand_over(mut self, worker: usize) -> Result<Handover, Self> {
-        let door = self.listener.door();
+        let state = self.listener.state();
         let first = self.packets.first();
         let Some(id) = first.and_then(|first| first_identifier(&first.bytes)) else {
             return Err(self);
         };
-        if !door.moved.borrow_mut().note(id, worker, Instant::now()) {
+        if !state
+            .forwarded
+            .borrow_mut()
+            .insert(id, worker, Instant::now())
+        {
             return Err(self);
         }
         Ok(Handover(std::mem::take(&mut self.packets)))
     }
 
-    /// Lets it in, and waits for the end of the handshake and for the stream. Dropped before that,
-    /// the connection is forgotten.
+    /// Accepts the connection. Returns when the handshake is complete and the client has opened its
+    /// stream. Dropping the future drops the connection.
     ///
     /// # Errors
-    /// The client breaks the rules, or gives up.
+    /// The client violates the protocol, closes the connection, or times out.
     pub async fn accept(self) -> io::Result<crate::Stream> {
         self.accept_or(|_| ()).await
     }
 
-    /// As [`Knock::accept`], and `told` hears of a failure before the client does not ask any more.
+    /// Like [`Incoming::accept`]. It calls `on_error` at once after a failure, and returns the error
+    /// only when the client sends no more packets.
     ///
     /// # Errors
-    /// The client breaks the rules, or gives up.
-    pub async fn accept_or(mut self, told: impl FnOnce(&io::Error)) -> io::Result<crate::Stream> {
+    /// Those of [`Incoming::accept`].
+    pub async fn accept_or(
+        mut self,
+        on_error: impl FnOnce(&io::Error),
+    ) -> io::Result<crate::Stream> {
         let incoming = self.incoming.take().ok_or(io::ErrorKind::NotConnected)?;
         let endpoint = &self.listener.endpoint;
-        let config = self.listener.door().config();
+        let config = self.listener.state().config();
         let mut bytes = Vec::new();
         let now = Instant::now();
         let accepted = endpoint
@@ -331,16 +353,16 @@ impl Knock {
                     endpoint.respond(&bytes, &transmit);
                 }
                 let error = error.cause.into();
-                told(&error);
+                on_error(&error);
                 return Err(error);
             }
         };
         let opening = Opening(Some(endpoint.add(key, connection)));
-        opening.opened(told).await
+        opening.opened(on_error).await
     }
 }
 
-impl Drop for Knock {
+impl Drop for Incoming {
     fn drop(&mut self) {
         if let Some(incoming) = self.incoming.take() {
             self.listener.endpoint.proto.borrow_mut().ignore(*incoming);
@@ -348,25 +370,25 @@ impl Drop for Knock {
     }
 }
 
-impl fmt::Debug for Knock {
+impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Knock")
+        f.debug_struct("Incoming")
             .field("peer", &self.peer)
             .finish_non_exhaustive()
     }
 }
 
-/// A connection whose stream is not there yet.
+/// A connection before the client has opened its stream.
 struct Opening(Option<Rc<Link>>);
 
 impl Opening {
-    async fn opened(mut self, told: impl FnOnce(&io::Error)) -> io::Result<crate::Stream> {
+    async fn opened(mut self, on_error: impl FnOnce(&io::Error)) -> io::Result<crate::Stream> {
         if let Some(link) = &self.0
             && let Err(error) = poll_fn(|context| link.poll_opened(context)).await
         {
-            told(&error);
-            // What the client sent before it knew is answered with the reason still. Forgotten at
-            // once it would be answered with a reset, which may come first and says nothing.
+            on_error(&error);
+            // Packets that the client sent before the close still receive the reason. Without the
+            // connection they would receive a stateless reset, which may overtake the reason.
             poll_fn(|context| link.poll_drained(context)).await;
             return Err(error);
         }
@@ -383,30 +405,31 @@ impl Drop for Opening {
     }
 }
 
-/// What an endpoint needs to listen.
-pub(crate) struct Door {
+/// The state of an endpoint that listens.
+pub(crate) struct ListenState {
     server: Arc<Server>,
-    arrivals: RefCell<Arrivals>,
-    moved: RefCell<Moved>,
+    queue: RefCell<Queue>,
+    forwarded: RefCell<Forwarded>,
 }
 
 #[derive(Default)]
-struct Arrivals {
-    /// No more than [`KNOCKS_MAX`], and what is repeated of them.
-    queue: VecDeque<Came>,
+struct Queue {
+    /// At most [`INCOMING_MAX`] incoming connections, and retransmissions.
+    events: VecDeque<Queued>,
     waker: Option<Waker>,
 }
 
-enum Came {
-    Knock(Box<Incoming>, Vec<Arrived>),
-    Again(usize, Arrived),
+/// An event of a listener before the server takes it.
+enum Queued {
+    Incoming(Box<quinn_proto::Incoming>, Vec<Arrived>),
+    Retransmission(usize, Arrived),
 }
 
-impl Arrivals {
-    /// Keeps what else has come from who knocks: a ClientHello with large keys takes two packets.
+impl Queue {
+    /// Keeps another packet of a queued attempt: a ClientHello with large keys needs two packets.
     fn add(&mut self, id: &ConnectionId, copy: Arrived) {
-        let known = self.queue.iter_mut().find_map(|came| match came {
-            Came::Knock(incoming, packets) if incoming.orig_dst_cid() == id => Some(packets),
+        let known = self.events.iter_mut().find_map(|event| match event {
+            Queued::Incoming(incoming, packets) if incoming.orig_dst_cid() == id => Some(packets),
             _ => None,
         });
         if let Some(packets) = known.filter(|packets| packets.len() < PACKETS_MAX) {
@@ -415,21 +438,21 @@ impl Arrivals {
     }
 }
 
-impl Door {
+impl ListenState {
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.server.config()
     }
 
-    /// Whether Samba's clients are told of small WRITEs.
-    pub(crate) fn spares_samba(&self) -> bool {
-        self.server.settings.spare_samba
+    /// Returns true if the server limits the WRITEs of some Samba clients.
+    pub(crate) fn limits_samba_writes(&self) -> bool {
+        self.server.settings.limit_samba_writes
     }
 
-    /// Takes a datagram in that came to the socket.
+    /// Processes a datagram of the socket.
     pub(crate) fn datagram(&self, endpoint: &Endpoint, now: Instant, datagram: Arrived) {
         let Some(id) = first_identifier(&datagram.bytes) else {
-            // Not the start of anything.
-            let incoming = endpoint.hand_in(now, datagram);
+            // The datagram does not start a connection.
+            let incoming = endpoint.receive_datagram(now, datagram);
             return incoming.into_iter().for_each(|incoming| {
                 endpoint.proto.borrow_mut().ignore(incoming);
             });
@@ -437,40 +460,40 @@ impl Door {
         if endpoint.is_closing.get() {
             return;
         }
-        let known = self.moved.borrow_mut().repeated(id, now);
+        let known = self.forwarded.borrow_mut().retransmitted(id, now);
         match known {
-            Some(Some(worker)) => self.came(Came::Again(worker, datagram)),
-            // Repeated too often.
+            Some(Some(worker)) => self.push(Queued::Retransmission(worker, datagram)),
+            // The client has sent too many retransmissions.
             Some(None) => {}
             None => {
                 let copy = datagram.clone();
-                match endpoint.hand_in(now, datagram) {
-                    Some(incoming) => self.came(Came::Knock(Box::new(incoming), vec![copy])),
-                    None => self.arrivals.borrow_mut().add(&id, copy),
+                match endpoint.receive_datagram(now, datagram) {
+                    Some(incoming) => self.push(Queued::Incoming(Box::new(incoming), vec![copy])),
+                    None => self.queue.borrow_mut().add(&id, copy),
                 }
             }
         }
     }
 
-    fn came(&self, came: Came) {
-        let mut arrivals = self.arrivals.borrow_mut();
-        arrivals.queue.push_back(came);
-        arrivals.waker.take().into_iter().for_each(Waker::wake);
+    fn push(&self, event: Queued) {
+        let mut queue = self.queue.borrow_mut();
+        queue.events.push_back(event);
+        queue.waker.take().into_iter().for_each(Waker::wake);
     }
 }
 
-/// Connections that were handed over, by the identifier of their first packets.
+/// Forwarded connections, by the connection id of their first packets.
 #[derive(Default)]
-struct Moved {
+struct Forwarded {
     workers: HashMap<ConnectionId, (usize, u8)>,
     order: VecDeque<(Instant, ConnectionId)>,
 }
 
-impl Moved {
-    /// Notes one; `false`: there is no room.
-    fn note(&mut self, id: ConnectionId, worker: usize, now: Instant) -> bool {
+impl Forwarded {
+    /// Adds a connection. Returns false if the table is full.
+    fn insert(&mut self, id: ConnectionId, worker: usize, now: Instant) -> bool {
         self.forget(now);
-        if self.workers.len() >= MOVED_MAX {
+        if self.workers.len() >= FORWARDED_MAX {
             return false;
         }
         if self.workers.insert(id, (worker, 0)).is_none() {
@@ -479,17 +502,17 @@ impl Moved {
         true
     }
 
-    /// Where one is that was handed over; `Some(None)`: it does not matter any more.
-    fn repeated(&mut self, id: ConnectionId, now: Instant) -> Option<Option<usize>> {
+    /// The worker of a forwarded connection; `Some(None)` after too many retransmissions.
+    fn retransmitted(&mut self, id: ConnectionId, now: Instant) -> Option<Option<usize>> {
         self.forget(now);
         let (worker, count) = self.workers.get_mut(&id)?;
         *count = count.saturating_add(1);
-        Some((*count <= REPEATS_MAX).then_some(*worker))
+        Some((*count <= RETRANSMISSIONS_MAX).then_some(*worker))
     }
 
     fn forget(&mut self, now: Instant) {
         while let Some((since, id)) = self.order.front()
-            && now.saturating_duration_since(*since) > MOVED_FOR
+            && now.saturating_duration_since(*since) > FORWARDED_TIME
         {
             self.workers.remove(id);
             self.order.pop_front();
@@ -502,22 +525,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_handed_over_is_known_for_a_while() {
-        let mut moved = Moved::default();
+    fn forwarded_connections_are_known_for_a_while() {
+        let mut forwarded = Forwarded::default();
         let (start, id) = (Instant::now(), ConnectionId::new(&[1; 8]));
-        assert_eq!(moved.repeated(id, start), None);
-        assert!(moved.note(id, 3, start));
-        for _ in 0..REPEATS_MAX {
-            assert_eq!(moved.repeated(id, start), Some(Some(3)));
+        assert_eq!(forwarded.retransmitted(id, start), None);
+        assert!(forwarded.insert(id, 3, start));
+        for _ in 0..RETRANSMISSIONS_MAX {
+            assert_eq!(forwarded.retransmitted(id, start), Some(Some(3)));
         }
-        assert_eq!(moved.repeated(id, start), Some(None));
-        assert_eq!(moved.repeated(id, start + 2 * MOVED_FOR), None);
-        for number in 0..MOVED_MAX as u64 {
+        assert_eq!(forwarded.retransmitted(id, start), Some(None));
+        assert_eq!(
+            forwarded.retransmitted(id, start + 2 * FORWARDED_TIME),
+            None
+        );
+        for number in 0..FORWARDED_MAX as u64 {
             let id = ConnectionId::new(&number.to_be_bytes());
-            assert!(moved.note(id, 0, start));
+            assert!(forwarded.insert(id, 0, start));
         }
-        assert!(!moved.note(id, 0, start));
-        assert!(moved.note(id, 0, start + 2 * MOVED_FOR));
-        assert_eq!(moved.order.len(), 1);
+        assert!(!forwarded.insert(id, 0, start));
+        assert!(forwarded.insert(id, 0, start + 2 * FORWARDED_TIME));
+        assert_eq!(forwarded.order.len(), 1);
     }
 }

@@ -1,18 +1,18 @@
-//! QUIC: the frames of direct TCP on one stream of a connection of its own. \[MS-SMB2\] 2.1
+//! QUIC: the frames of direct TCP on the stream of a QUIC connection. \[MS-SMB2\] 2.1
 //!
-//! The protocol is quinn-proto's, which has no socket, clock or task; this module drives it on a
-//! runtime of ours. An `endpoint` is one UDP socket with its connections, all on one thread. What
-//! arrives is handed to the connections and what they want to send goes out in the same turn, from
-//! one buffer, in batches as large as a packet's length allows.
+//! quinn-proto implements the protocol without sockets, clocks and tasks. This module drives it on
+//! the runtime of `ring`. An `endpoint` is one UDP socket with its connections, all on one thread. It
+//! passes received datagrams to the connections and sends their packets in the same turn, from one
+//! buffer, in batches as large as the kernel allows.
 //!
-//! Each SMB connection is a QUIC connection with one bidirectional stream, which the client opens;
-//! more are refused by the limits that each side announces, and who does not keep to them loses
-//! that connection. What QUIC could do beyond is off:
+//! Each SMB connection is a QUIC connection with one bidirectional stream, which the client opens.
+//! The announced limits forbid more streams, and a peer that violates them loses its connection.
+//! Other features of QUIC are off:
 //!
-//! - 0-RTT: a NEGOTIATE or a login that somebody replays must not be taken for a new one.
-//! - Migration: gates and placement count addresses, and what a client did from one address is not
-//!   what another one may do. A client that moves connects again, and its session goes on.
-//! - Unreliable datagrams and unidirectional streams: SMB has no use for them.
+//! - 0-RTT: an attacker must not replay a NEGOTIATE or a login.
+//! - Migration: limits and placement count addresses, and the rights of a client may depend on its
+//!   address. A client with a new address connects again, and its session continues.
+//! - Unreliable datagrams and unidirectional streams: SMB does not use them.
 
 mod congestion;
 mod connect;
@@ -26,6 +26,6 @@ mod stream;
 
 pub use connect::connect;
 pub use link::Path;
-pub use listen::{Arrival, Handover, Knock, Listener, Server};
+pub use listen::{Handover, Incoming, Listener, ListenerEvent, Server};
 pub use settings::{Congestion, Settings, SettingsError, kib_to_bytes};
 pub(crate) use stream::Stream;

@@ -1,55 +1,55 @@
-//! Samba's client with a QUIC library of its own, 4.23 to 4.25 at least, and how it is known.
+//! Detects Samba clients with a slow QUIC library, in Samba 4.23 to 4.25 at least.
 //!
-//! It cuts each message into pieces of 1,452 bytes, which never fit into a packet, and lets go of a
-//! piece only when exactly its bytes are acknowledged at once. Those of messages that span packets
-//! never are, so it keeps them all and walks through all of them for each packet that is
-//! acknowledged: the time grows with the square of what it has sent, 50 MB in half a minute and
-//! 1 GiB in half a day, whoever the server is and however it acknowledges. A message that is one
-//! packet is one piece and is let go. Only WRITEs are longer, and those follow MaxWriteSize.
+//! The client divides each message into pieces of 1,452 bytes, which never fit into one packet. It
+//! frees a piece only if one acknowledgement covers exactly its bytes, which never happens for
+//! messages of several packets. So it keeps all pieces, and searches all of them for each
+//! acknowledgement: its time grows with the square of the sent data. It needs half a minute for
+//! 50 MB and half a day for 1 GiB, with every server. A message in one packet is one piece, and is
+//! freed. Only WRITEs are longer, and their length follows MaxWriteSize.
 
 use quinn_proto::VarInt;
 use quinn_proto::coding::Codec as _;
 use quinn_proto::transport_parameters::TransportParameters;
 
-/// Bytes of a WRITE that fits into the smallest packet of QUIC, also sealed: 1,200 less 29 of the
-/// packet's header and tag, 12 of the STREAM frame's header, up to 20 of an ACK, and less 4 of the
-/// frame, 52 of the seal and 112 in front of the data of SMB.
+/// Longest WRITE, in bytes, that fits into the smallest packet of QUIC, also when it is encrypted:
+/// 1,200 minus 29 for header and tag of the packet, 12 for the STREAM frame, up to 20 for an ACK, 4
+/// for the prefix, 52 for the transform header and 112 for SMB in front of the data.
 pub(super) const WRITE_BYTES: u32 = 960;
 
-/// What it says of itself in each handshake: identifiers and values. RFC 9000 18.2
+/// The transport parameters of these clients: identifiers and values. RFC 9000 18.2
 const PARAMETERS: [(u64, u64); 8] = [
     // max_idle_timeout, milliseconds
     (0x01, 30_000),
-    // initial_max_data, initial_max_stream_data of its own, of the other's and of one-way streams
+    // initial_max_data; initial_max_stream_data of local, remote and unidirectional streams
     (0x04, 32 << 16),
     (0x05, 16 << 16),
     (0x06, 16 << 16),
     (0x07, 16 << 16),
-    // initial_max_streams, both ways and one way
+    // initial_max_streams, bidirectional and unidirectional
     (0x08, 100),
     (0x09, 100),
     // active_connection_id_limit
     (0x0e, 7),
 ];
-/// initial_source_connection_id, which everybody makes up.
+/// initial_source_connection_id, which is random.
 const SOURCE_ID: u64 = 0x0f;
 
-/// Whether a client that says this of itself is Samba's.
+/// Returns true if a client with these transport parameters is such a Samba client.
 pub(super) fn is_samba(parameters: &TransportParameters) -> bool {
     let mut bytes = Vec::new();
     parameters.write(&mut bytes);
-    let said = entries(&bytes).map(|mut said| {
-        said.retain(|(id, _)| *id != SOURCE_ID);
-        said.sort_unstable();
-        said
+    let found = entries(&bytes).map(|mut found| {
+        found.retain(|(id, _)| *id != SOURCE_ID);
+        found.sort_unstable();
+        found
     });
-    said.is_some_and(|said| {
-        let integers = said.iter().map(|(id, value)| (*id, integer(value)));
+    found.is_some_and(|found| {
+        let integers = found.iter().map(|(id, value)| (*id, integer(value)));
         integers.eq(PARAMETERS.map(|(id, value)| (id, Some(value))))
     })
 }
 
-/// Each an identifier, a length and a value.
+/// Parses entries of identifier, length and value.
 fn entries(mut bytes: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
@@ -73,8 +73,8 @@ mod tests {
 
     use super::*;
 
-    /// What a client says.
-    fn said(entries: &[(u64, u64)]) -> TransportParameters {
+    /// The parameters of a client.
+    fn parameters(entries: &[(u64, u64)]) -> TransportParameters {
         let varint = |value: u64| {
             let mut bytes = Vec::new();
             let value = VarInt::from_u64(value).expect("small");
@@ -87,27 +87,27 @@ mod tests {
             .flat_map(|&(id, value)| entry(id, &varint(value)))
             .collect();
         bytes.extend(entry(SOURCE_ID, &[7; 8]));
-        // One that nobody knows: version_information. RFC 9368 3
+        // An unknown parameter: version_information. RFC 9368 3
         bytes.extend(entry(0x11, &[0, 0, 0, 1]));
         TransportParameters::read(Side::Server, &mut &bytes[..]).expect("good")
     }
 
     #[test]
-    fn samba_is_known_by_all_that_it_says() {
-        assert!(is_samba(&said(&PARAMETERS)));
+    fn samba_is_detected_by_all_its_parameters() {
+        assert!(is_samba(&parameters(&PARAMETERS)));
         let mut turned = PARAMETERS;
         turned.reverse();
-        assert!(is_samba(&said(&turned)), "the order tells nothing");
+        assert!(is_samba(&parameters(&turned)), "the order does not count");
         for place in 0..PARAMETERS.len() {
             let mut other = PARAMETERS;
             other[place].1 += 1;
-            assert!(!is_samba(&said(&other)), "{other:?}");
+            assert!(!is_samba(&parameters(&other)), "{other:?}");
             let mut fewer = PARAMETERS.to_vec();
             fewer.remove(place);
-            assert!(!is_samba(&said(&fewer)), "{fewer:?}");
+            assert!(!is_samba(&parameters(&fewer)), "{fewer:?}");
         }
         let more = [&PARAMETERS[..], &[(0x0a, 5)]].concat();
-        assert!(!is_samba(&said(&more)));
-        assert!(!is_samba(&said(&[])));
+        assert!(!is_samba(&parameters(&more)));
+        assert!(!is_samba(&parameters(&[])));
     }
 }

@@ -1,4 +1,4 @@
-//! How connections behave.
+//! Parameters of QUIC connections.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,32 +12,32 @@ use ring::UdpBuffers;
 
 use super::congestion::{Bbr, BbrFactory};
 
-/// Bytes of a window: what a small message needs with what is beside it, and what no path is
-/// known to hold.
+/// Range of a window in bytes: from the length of a few small messages to more than any known path
+/// holds.
 const WINDOWS: RangeInclusive<u32> = 64 << 10..=1 << 30;
-/// Bytes of the largest datagram that is tried: what every path takes, and what a frame of the
-/// largest loopback does. RFC 9000 14
+/// Range of the largest datagram in bytes: from what every path supports to the MTU of a loopback
+/// interface. RFC 9000 14
 const DATAGRAMS: RangeInclusive<u16> = 1200..=65_487;
-/// The longest silence that is allowed, a day.
+/// Largest idle time-out: a day.
 const IDLE_MAX: Duration = Duration::from_secs(86_400);
 
-/// How fast a sender goes.
+/// Congestion controller of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
-    /// Takes loss for congestion. RFC 9438
+    /// CUBIC: treats loss as congestion. RFC 9438
     Cubic,
-    /// Measures bandwidth and round trip, and goes on where packets are lost on a path that is
-    /// not full.
+    /// BBR: measures bandwidth and round-trip time, and keeps its rate if packets are lost on a path
+    /// that is not full.
     #[default]
     Bbr,
-    /// Takes loss for congestion, and recovers slowly. RFC 9002 7
+    /// NewReno: treats loss as congestion, and recovers slowly. RFC 9002 7
     NewReno,
 }
 
 impl Congestion {
     const ALL: [Self; 3] = [Self::Cubic, Self::Bbr, Self::NewReno];
 
-    /// Its name in configurations.
+    /// Name of the controller in configurations.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Congestion {
         }
     }
 
-    /// Who decides for that connection.
+    /// The controller of a connection.
     pub(super) fn of(connection: &quinn_proto::Connection) -> Self {
         let controller = connection.congestion_state().clone_box().into_any();
         if controller.is::<Bbr>() {
@@ -60,28 +60,28 @@ impl Congestion {
     }
 }
 
-/// Settings of one side of a connection. The default is good for most.
+/// Parameters of one side of a connection. The default fits most networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes that the peer may have sent and nobody read. At least what the path carries in one
-    /// round trip, and in four where packets are lost: what comes after one that was lost waits
-    /// for it to come again. 32 MiB are 10 Gbit/s over 27 ms, or with losses 2 Gbit/s over 30 ms.
+    /// Most received bytes that the application has not read, in bytes. It must hold the data of one
+    /// round trip, and of four if packets are lost: later data wait for the retransmission. 32 MiB are
+    /// enough for 10 Gbit/s with 27 ms, or with losses for 2 Gbit/s with 30 ms.
     pub receive_window: u32,
-    /// Bytes that are kept until the peer has acknowledged them.
+    /// Most sent bytes that the peer has not acknowledged.
     pub send_window: u32,
-    /// Bytes of the largest datagram that is tried, without the headers of UDP and IP. Larger
-    /// ones than the path takes cost a few probes.
+    /// Largest datagram of path MTU discovery in bytes, without the headers of UDP and IP. A value
+    /// above the MTU of the path costs a few probes.
     pub max_datagram: u16,
-    /// How fast it sends.
+    /// Congestion controller.
     pub congestion: Congestion,
-    /// Without a word from the peer for so long, it is lost.
+    /// Time without a packet from the peer after which the connection is lost.
     pub idle_timeout: Duration,
-    /// After so long without a word, the peer is asked for one. `None`: never.
+    /// Time without a packet after which this side sends a PING; `None` disables it.
     pub keep_alive: Option<Duration>,
-    /// Tells Samba's clients that have a QUIC library of their own of small WRITEs, so that large
-    /// files do not take them hours. For a side that listens.
-    pub spare_samba: bool,
-    /// Bytes that the kernel keeps for each socket and direction.
+    /// Limits the WRITEs of Samba clients with a slow QUIC library, so that large files do not need
+    /// hours. Only for servers.
+    pub limit_samba_writes: bool,
+    /// Buffer of the kernel for each socket and direction, in bytes.
     pub socket_buffer: usize,
 }
 
@@ -93,16 +93,16 @@ impl Default for Settings {
             // An Ethernet frame of 9,000 bytes, less the headers of IPv6 and UDP.
             max_datagram: 8952,
             congestion: Congestion::default(),
-            // What Windows and Samba use.
+            // Windows and Samba use the same value.
             idle_timeout: Duration::from_secs(30),
             keep_alive: Some(Duration::from_secs(10)),
-            spare_samba: true,
+            limit_samba_writes: true,
             socket_buffer: 8 << 20,
         }
     }
 }
 
-/// What is wrong with settings.
+/// A parameter is out of its range, or a text is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError(String);
 
@@ -117,7 +117,7 @@ impl std::error::Error for SettingsError {}
 impl FromStr for Settings {
     type Err = SettingsError;
 
-    /// Words with commas between them, on top of the default: `congestion=NAME`,
+    /// Parses words with commas between them, which change the default: `congestion=NAME`,
     /// `receive-window=KIB`, `send-window=KIB`, `datagram=BYTES`, `idle-timeout=SECONDS`,
     /// `keep-alive=SECONDS` or `keep-alive=off`.
     fn from_str(text: &str) -> Result<Self, SettingsError> {
@@ -131,7 +131,7 @@ impl FromStr for Settings {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("congestion", name) => {
                     let found = Congestion::ALL.into_iter().find(|one| one.name() == name);
-                    let bad = || SettingsError(format!("`{word}`: want cubic, bbr or newreno"));
+                    let bad = || SettingsError(format!("`{word}`: use cubic, bbr or newreno"));
                     settings.congestion = found.ok_or_else(bad)?;
                 }
                 ("receive-window", kib) => settings.receive_window = kib_to_bytes(number(kib)?),
@@ -144,9 +144,9 @@ impl FromStr for Settings {
                 ("keep-alive", text) => settings.keep_alive = Some(seconds(text)?),
                 _ => {
                     return Err(SettingsError(format!(
-                        "`{word}` is none of congestion=NAME, receive-window=KIB, \
+                        "unknown word `{word}`: use congestion=NAME, receive-window=KIB, \
                          send-window=KIB, datagram=BYTES, idle-timeout=SECONDS, \
-                         keep-alive=SECONDS, keep-alive=off"
+                         keep-alive=SECONDS or keep-alive=off"
                     )));
                 }
             }
@@ -155,36 +155,38 @@ impl FromStr for Settings {
     }
 }
 
-/// Bytes of so many KiB, or more than any window may have.
+/// Converts KiB to bytes. The result saturates above the largest window.
 #[must_use]
 pub fn kib_to_bytes(kib: u32) -> u32 {
     kib.saturating_mul(1024)
 }
 
 impl Settings {
-    /// The same, if it can be had.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// Which is out of its range.
+    /// A parameter is out of its range.
     pub fn checked(self) -> Result<Self, SettingsError> {
         let bad = |what: String| Err(SettingsError(what));
         if !WINDOWS.contains(&self.receive_window) || !WINDOWS.contains(&self.send_window) {
             let (least, most) = (WINDOWS.start() >> 10, WINDOWS.end() >> 10);
-            return bad(format!("windows are {least} to {most} KiB"));
+            return bad(format!("a window must have {least} to {most} KiB"));
         }
         if !DATAGRAMS.contains(&self.max_datagram) {
             let (least, most) = (DATAGRAMS.start(), DATAGRAMS.end());
-            return bad(format!("datagrams are {least} to {most} bytes"));
+            return bad(format!(
+                "the largest datagram must have {least} to {most} bytes"
+            ));
         }
         if self.idle_timeout.is_zero() || self.idle_timeout > IDLE_MAX {
             return bad(format!(
-                "the idle time-out is 1 to {} seconds",
+                "the idle time-out must be 1 to {} seconds",
                 IDLE_MAX.as_secs()
             ));
         }
         match self.keep_alive {
             Some(time) if time.is_zero() || time >= self.idle_timeout => {
-                bad("keep-alive is shorter than the idle time-out, or off".to_owned())
+                bad("the keep-alive time must be shorter than the idle time-out".to_owned())
             }
             _ => Ok(self),
         }
@@ -197,7 +199,7 @@ impl Settings {
         }
     }
 
-    /// The same in quinn-proto's words. `streams`: that the peer may open.
+    /// The parameters in the form of quinn-proto. The peer may open `streams` streams.
     pub(crate) fn transport(&self, streams: u32) -> TransportConfig {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(self.max_datagram);
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused() {
+    fn values_out_of_range_are_refused() {
         for text in [
             "",
             "fast",

@@ -1,4 +1,4 @@
-//! The one stream of a connection, as frames move on it.
+//! The stream of a QUIC connection, which carries the frames.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,10 +14,12 @@ use ring::{Buffer, Chunk, Part};
 
 use super::link::{End, Link, Path};
 
-/// Bytes of a chunk: what small messages need; the rest of a large one is read to where it belongs.
+/// Longest chunk in bytes: enough for small messages. The rest of a large message is read directly
+/// into its destination.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// A stream. Clones refer to the same one; when the last is gone, the connection ends.
+/// The stream of a connection. Clones refer to the same one. The connection closes when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Stream {
     shared: Rc<Shared>,
@@ -25,9 +27,9 @@ pub(crate) struct Stream {
 
 struct Shared {
     link: Rc<Link>,
-    /// A receive into memory of others was dropped midway: its bytes are lost.
-    is_torn: Cell<bool>,
-    /// A send is under way, or was dropped before its end: no other may follow.
+    /// A receive into the caller's memory was dropped midway: its bytes are lost.
+    is_broken: Cell<bool>,
+    /// A send is running, or was dropped midway: no other send may follow.
     is_sending: Cell<bool>,
 }
 
@@ -36,13 +38,13 @@ impl Stream {
         Self {
             shared: Rc::new(Shared {
                 link,
-                is_torn: Cell::new(false),
+                is_broken: Cell::new(false),
                 is_sending: Cell::new(false),
             }),
         }
     }
 
-    /// Bytes of the largest WRITE that the client is to be told of, if there is a reason for one.
+    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special limit.
     pub(crate) fn write_hint(&self) -> Option<u32> {
         self.shared.link.write_hint()
     }
@@ -78,7 +80,7 @@ impl Stream {
 
     async fn fill(&self, mut left: &mut [u8]) -> io::Result<()> {
         self.shared.check()?;
-        let torn = Mark::set(&self.shared.is_torn);
+        let broken = Mark::set(&self.shared.is_broken);
         while !left.is_empty() {
             let most = left.len();
             let mut done = 0;
@@ -94,7 +96,7 @@ impl Stream {
                 Ok(count) => left = &mut left[count..],
             }
         }
-        torn.clear();
+        broken.clear();
         Ok(())
     }
 
@@ -127,7 +129,7 @@ impl Stream {
         (Ok(()), done)
     }
 
-    /// Writes what quinn-proto keeps a copy of.
+    /// Writes bytes of which quinn-proto keeps a copy.
     async fn copy(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = self.write(|stream| stream.write(bytes)).await?;
@@ -136,9 +138,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes what quinn-proto keeps until the peer has acknowledged it: then it goes back to its
-    /// pool. A peer that takes its time keeps no more than the window, and all of them together
-    /// no more than half of the pool.
+    /// Writes a buffer without a copy. quinn-proto holds it until the peer has acknowledged it, then it
+    /// returns to its pool. The send window limits these buffers per peer, and
+    /// [`Buffer::is_scarce`] limits them to half of the pool.
     async fn lend(&self, buffer: Buffer, range: Range<usize>) -> io::Result<()> {
         let mut bytes = [Bytes::from_owner(Lent(buffer, range))];
         while !bytes[0].is_empty() {
@@ -166,7 +168,7 @@ impl Stream {
     pub(crate) fn shutdown(&self, how: Shutdown) {
         match how {
             Shutdown::Write => self.shared.link.finish_stream(false),
-            // Who reads no more has no use for the connection.
+            // Without receiving, the connection is of no use.
             Shutdown::Read | Shutdown::Both => self.shared.link.finish(),
         }
     }
@@ -186,14 +188,14 @@ impl Stream {
 
 impl Shared {
     fn check(&self) -> io::Result<()> {
-        if self.is_torn.get() {
+        if self.is_broken.get() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
     }
 }
 
-/// A part of a buffer, for as long as somebody needs it.
+/// A part of a buffer that quinn-proto holds.
 struct Lent(Buffer, Range<usize>);
 
 impl AsRef<[u8]> for Lent {
@@ -217,7 +219,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// A mark that stays where its future is dropped midway.
+/// Sets a flag. The flag stays set if the future with this guard is dropped midway.
 struct Mark<'a>(&'a Cell<bool>);
 
 impl<'a> Mark<'a> {

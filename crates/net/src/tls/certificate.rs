@@ -1,4 +1,4 @@
-//! What a certificate says of its holder.
+//! The holder of a certificate.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ use x509_parser::prelude::FromDer as _;
 
 use super::{DistinguishedName, Fingerprint};
 
-/// Alternative names of one certificate that are looked at.
+/// Most alternative names of one certificate that are compared.
 const MAX_NAMES: usize = 1024;
 /// The type of a user principal name among other names. \[MS-WCCE\] 2.2.2.7.5
 const USER_PRINCIPAL_NAME: &str = "1.3.6.1.4.1.311.20.2.3";
 
-/// A certificate, read. The error says why it makes no sense.
+/// Parses a certificate. The error is the reason why it is invalid.
 pub(super) fn parsed<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
     match X509Certificate::from_der(der) {
         Ok(([], certificate)) => Ok(certificate),
@@ -23,7 +23,7 @@ pub(super) fn parsed<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<
     }
 }
 
-/// Who holds a certificate, and who says so.
+/// Holder and issuer of a certificate.
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
     pub(super) fingerprint: Fingerprint,
@@ -32,19 +32,19 @@ pub(super) struct Holder {
     pub(super) names: Vec<AlternativeName>,
 }
 
-/// A subject alternative name of a kind that is compared. RFC 5280 4.2.1.6
+/// A subject alternative name of a supported kind. RFC 5280 4.2.1.6
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AlternativeName {
     Dns(String),
     Email(String),
     Uri(String),
     Address(IpAddr),
-    /// What Windows calls an account: `user@domain`.
+    /// A user principal name of Windows: `user@domain`.
     UserPrincipalName(String),
 }
 
 impl Holder {
-    /// Of a certificate; `None` if it makes no sense.
+    /// The holder of a certificate; `None` if the certificate is invalid.
     pub(super) fn of(der: &CertificateDer<'_>) -> Option<Self> {
         let certificate = parsed(der).ok()?;
         Some(Self {
@@ -84,7 +84,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// A UTF8String within an explicit tag 0.
+/// Parses a UTF8String in an explicit tag 0.
 fn explicit_text(value: &[u8]) -> Option<String> {
     use x509_parser::der_parser::asn1_rs::{Any, FromDer as _, Tag};
     let (_, outer) = Any::from_der(value).ok()?;
@@ -94,7 +94,7 @@ fn explicit_text(value: &[u8]) -> Option<String> {
     is_text.then(|| text.to_owned())
 }
 
-/// The names of hosts that a certificate is for.
+/// The host names and addresses of a certificate.
 pub(super) fn hosts(der: &CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = parsed(der) else {
         return Vec::new();

@@ -1,9 +1,9 @@
-//! Which clients come in: lists of certificates that are allowed and denied.
+//! Access control by client certificate: lists of allowed and denied certificates.
 //!
 //! \[MS-SMB2\] 3.3.1.18: an entry is compared with each certificate of the chain, from the client's
-//! own to the root, so that an entry for an authority is one for all that it vouches for. One entry
-//! that denies is enough, whatever others allow. Windows lets nobody in whom no entry allows;
-//! here that holds where anything is allowed at all, so that a list of exceptions works alone.
+//! to the root. An entry for an authority includes all certificates that it has issued. A deny entry
+//! overrides all allow entries. Windows refuses clients without an allow entry. Here this applies
+//! only if the allow list is not empty, so that a deny list works alone.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 use super::certificate::{AlternativeName, Holder};
 use super::{DistinguishedName, Fingerprint, FingerprintError, NameError};
 
-/// What an entry of a list names. Written it is `sha256:`, `issuer:`, `dns:`, `email:`, `uri:`,
+/// An entry of a list. Its text is `sha256:`, `issuer:`, `dns:`, `email:`, `uri:`,
 /// `upn:` or `ip:`, and then the value.
 #[derive(Clone, Debug)]
 pub struct Identifier {
@@ -25,22 +25,22 @@ enum What {
     Certificate(Fingerprint),
     Issuer(DistinguishedName),
     Name(AlternativeName),
-    /// Any host directly below a domain.
+    /// All hosts directly below a domain.
     HostOf(String),
 }
 
-/// What is wrong with an entry.
+/// A malformed entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentifierError {
-    /// It does not say what it names.
+    /// The entry does not begin with a kind.
     Kind(String),
-    /// There is no value behind the kind.
+    /// The value after the kind is empty.
     Empty(String),
-    /// After `sha256:`.
+    /// The value after `sha256:` is malformed.
     Fingerprint(FingerprintError),
-    /// After `issuer:`.
+    /// The value after `issuer:` is malformed.
     Issuer(NameError),
-    /// After `ip:`.
+    /// The value after `ip:` is not an IP address.
     Address(String),
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for IdentifierError {
                 f,
                 "`{text}` does not begin with sha256:, issuer:, dns:, email:, uri:, upn: or ip:"
             ),
-            Self::Empty(text) => write!(f, "`{text}` names nobody"),
+            Self::Empty(text) => write!(f, "`{text}` has no value"),
             Self::Fingerprint(error) => write!(f, "{error}"),
             Self::Issuer(error) => write!(f, "{error}"),
             Self::Address(text) => write!(f, "`{text}` is no IP address"),
@@ -116,7 +116,8 @@ impl Identifier {
     }
 }
 
-/// URIs differ in case; hosts, and by custom mailboxes and accounts, do not.
+/// Case counts in URIs. It does not count in host names, and by convention not in e-mail addresses and
+/// accounts.
 fn is_same(one: &AlternativeName, other: &AlternativeName) -> bool {
     use AlternativeName::{Address, Dns, Email, Uri, UserPrincipalName};
     match (one, other) {
@@ -136,21 +137,21 @@ fn is_host_of(host: &str, domain: &str) -> bool {
         .is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(domain))
 }
 
-/// Who is let in and who is not.
+/// Lists of clients that may and may not connect.
 #[derive(Clone, Debug, Default)]
 pub struct AccessLists {
-    /// Empty: everybody whom nothing denies.
+    /// Allowed clients. If it is empty, all clients are allowed that are not denied.
     pub allow: Vec<Identifier>,
-    /// Comes before what is allowed.
+    /// Denied clients. It overrides `allow`.
     pub deny: Vec<Identifier>,
 }
 
-/// Why a chain of certificates is not let in.
+/// Reason why a client may not connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Denial {
-    /// This entry denies the certificate of this subject.
+    /// This entry denies the certificate with this subject.
     Denied { entry: String, subject: String },
-    /// No entry allows any of it.
+    /// No entry allows a certificate of the chain.
     NotAllowed,
 }
 
@@ -169,12 +170,12 @@ impl fmt::Display for Denial {
 }
 
 impl AccessLists {
-    /// Whether anybody is named.
+    /// Returns true if both lists are empty.
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
-    /// Lets a verified chain in, or not: the client's certificate first, perhaps the root last.
+    /// Checks a verified chain: the client's certificate first, and the root last, if it is included.
     pub(super) fn check(&self, chain: &[Holder]) -> Result<(), Denial> {
         for holder in chain {
             if let Some(entry) = self.deny.iter().find(|entry| entry.names(holder)) {
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_errors() {
         let error = |text: &str| text.parse::<Identifier>().expect_err("a mistake");
         assert_eq!(error("laptop"), IdentifierError::Kind("laptop".into()));
         assert_eq!(error("sha1:00"), IdentifierError::Kind("sha1:00".into()));

@@ -1,4 +1,4 @@
-//! Verifies the certificates of clients.
+//! Verification of client certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use rustls::{
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage};
 
-use super::client_access::{AccessLists, Denial};
 use super::certificate::Holder;
+use super::client_access::{AccessLists, Denial};
 use super::pem::certificates;
 use super::{ClientCertificates, ClientPolicy, Error, provider};
 
-/// What a server does about certificates of its clients.
+/// Makes the verifier for the policy of a server.
 pub(super) fn verifier(wanted: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     let is_required = match wanted.policy {
         ClientPolicy::No => return Ok(WebPkiClientVerifier::no_client_auth()),
@@ -45,7 +45,7 @@ pub(super) fn verifier(wanted: &ClientCertificates) -> Result<Arc<dyn ClientCert
     }))
 }
 
-/// The authorities of a file.
+/// The certificate authorities of a file.
 pub(super) fn roots(
     path: &Path,
     authorities: &[CertificateDer<'static>],
@@ -61,17 +61,17 @@ pub(super) fn roots(
 
 #[derive(Debug)]
 struct Verifier {
-    /// Whether the chain is sound.
+    /// Verifies the chain.
     chains: Arc<dyn ClientCertVerifier>,
     roots: Arc<RootCertStore>,
-    /// The certificates of `roots`, whole.
+    /// The complete certificates of `roots`.
     authorities: Vec<CertificateDer<'static>>,
     access: AccessLists,
 }
 
 impl Verifier {
-    /// The chain that vouches for the client, with its root. Not what the client sent: among that
-    /// may be certificates of others, which must not let it in.
+    /// The verified chain of the client, with its root. The client may send unrelated certificates,
+    /// which must not count for access.
     fn chain(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -116,7 +116,7 @@ fn is_anchor(authority: &CertificateDer<'_>, anchor: &TrustAnchor<'_>) -> bool {
     })
 }
 
-/// Who was refused, in the log: the alert tells the client as little as it must.
+/// Logs a refused client. The TLS alert to the client has less detail.
 fn log(end_entity: &CertificateDer<'_>, why: &dyn std::fmt::Display) {
     match Holder::of(end_entity) {
         Some(holder) => warn!(
@@ -130,7 +130,7 @@ fn log(end_entity: &CertificateDer<'_>, why: &dyn std::fmt::Display) {
     }
 }
 
-/// Why a chain is not sound, for the log.
+/// The reason why a chain is not valid, for the log.
 fn words(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {

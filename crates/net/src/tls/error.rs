@@ -1,4 +1,4 @@
-//! What is wrong with a certificate, a key or a peer, and where.
+//! Errors of certificates, keys and peers.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use rustls::AlertDescription;
 
 use super::Fingerprint;
 
-/// Why there is no TLS. Displayed it is a sentence for a user.
+/// Reason why TLS fails. Its text is a message for users.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,93 +18,93 @@ pub enum Error {
     Read(PathBuf, Arc<io::Error>),
     /// A file cannot be written.
     Write(PathBuf, Arc<io::Error>),
-    /// A file is larger than certificates and keys are.
+    /// A file is too large for certificates and keys.
     TooLarge(PathBuf),
-    /// A file is not PEM, and what is wrong with it.
+    /// A file is not valid PEM, with the reason.
     NotPem(PathBuf, String),
     /// A file has no certificate.
     NoCertificate(PathBuf),
-    /// A file has no private key that is not encrypted.
+    /// A file has no unencrypted private key.
     NoKey(PathBuf),
-    /// A certificate of a file makes no sense: its number from 1, and why.
+    /// A certificate in a file is invalid: its number from 1, and the reason.
     BadCertificate(PathBuf, usize, String),
-    /// A key cannot be used, and why.
+    /// A key cannot be used, with the reason.
     BadKey(PathBuf, String),
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     KeyMismatch {
         /// The file of the certificate.
         certificate: PathBuf,
         /// The file of the key.
         key: PathBuf,
     },
-    /// Clients shall show certificates, and no authority is known that may issue them.
+    /// The server requests client certificates, and has no certificate authorities for them.
     NoClientAuthority,
-    /// A certificate cannot be made, and why.
+    /// A self-signed certificate cannot be made, with the reason.
     NotMade(String),
-    /// The system has no authorities that it trusts, and why.
+    /// The system has no certificate authorities, with the reason.
     NoSystemRoots(String),
-    /// A text that no certificate can name.
+    /// The text is not a valid host name.
     BadServerName(String),
-    /// A server is named by its address, and nobody said that this is good enough.
+    /// The server is given by its address, and certificates for addresses are not allowed.
     AddressAsName(IpAddr),
-    /// Nobody trusted vouches for the server.
+    /// The certificate of the server is not issued by a trusted authority.
     UnknownAuthority {
         /// The server.
         server: String,
-        /// Who issued its certificate.
+        /// Issuer of its certificate.
         issuer: String,
-        /// Its certificate.
+        /// SHA-256 of its certificate.
         fingerprint: Fingerprint,
     },
-    /// The certificate is of somebody else.
+    /// The certificate is for other names.
     WrongName {
         /// The server.
         server: String,
         /// The names that the certificate has.
         found: Vec<String>,
     },
-    /// The certificate, or one that vouches for it, is not valid any more.
+    /// The certificate, or one of its chain, has expired.
     Expired {
         /// The server.
         server: String,
-        /// Until when it was.
+        /// End of its validity.
         not_after: String,
     },
-    /// The certificate, or one that vouches for it, is not valid yet.
+    /// The certificate, or one of its chain, is not valid yet.
     NotYetValid {
         /// The server.
         server: String,
-        /// From when on it is.
+        /// Start of its validity.
         not_before: String,
     },
-    /// The certificate is not the one that was pinned.
+    /// The certificate does not match a pinned fingerprint.
     WrongFingerprint {
         /// The server.
         server: String,
-        /// What it has.
+        /// SHA-256 of its certificate.
         found: Fingerprint,
     },
-    /// The certificate is no good for another reason.
+    /// The certificate is not trusted for another reason.
     Untrusted {
         /// The server.
         server: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The peer ended the handshake with this alert.
     RefusedByPeer(AlertDescription),
-    /// What is asked of TLS cannot be, and why.
+    /// TLS cannot be configured, with the reason.
     Settings(String),
 }
 
 impl Error {
-    /// What a peer says by the alert with which it ended a handshake. The code of an alert is the
-    /// lowest byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
+    /// The error for a TLS alert with which the peer ended the handshake. The alert code is the lowest
+    /// byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
     pub fn from_alert(alert: u8) -> Self {
         Self::RefusedByPeer(alert.into())
     }
 
-    /// What is wrong with certificates, where that is what ended a connection.
+    /// The TLS error inside an I/O error, if there is one.
     pub fn within(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
@@ -117,7 +117,7 @@ impl Error {
         Self::Write(path.to_owned(), Arc::new(error))
     }
 
-    /// Whether the peer's identity is what is wrong, and not something of this side.
+    /// Returns true if the identity of the peer is not trusted, as opposed to local errors.
     pub fn is_distrust(&self) -> bool {
         matches!(
             self,
@@ -154,12 +154,12 @@ impl fmt::Display for Error {
                 key.display(),
                 certificate.display()
             ),
-            Self::NoClientAuthority => {
-                f.write_str("certificates of clients are asked for, and no authority is given")
-            }
+            Self::NoClientAuthority => f.write_str(
+                "client certificates are requested, but no certificate authority is configured",
+            ),
             Self::NotMade(why) => write!(f, "cannot make a certificate: {why}"),
             Self::NoSystemRoots(why) => {
-                write!(f, "this system knows no certificate authorities{why}")
+                write!(f, "this system has no certificate authorities{why}")
             }
             Self::Settings(why) => f.write_str(why),
             _ => self.fmt_peer(f),
@@ -168,10 +168,10 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// What is wrong with the peer.
+    /// The message of an error about the peer.
     fn fmt_peer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadServerName(name) => write!(f, "`{name}` is no name of a host"),
+            Self::BadServerName(name) => write!(f, "`{name}` is not a host name"),
             Self::AddressAsName(address) => write!(
                 f,
                 "{address} is an address, and certificates are for names: use the server's name, \
@@ -183,11 +183,11 @@ impl Error {
                 fingerprint,
             } => write!(
                 f,
-                "nobody trusted vouches for the certificate of {server}, issued by {issuer}, \
+                "no trusted authority has issued the certificate of {server}, issued by {issuer}, \
                  SHA-256 {fingerprint}"
             ),
             Self::WrongName { server, found } if found.is_empty() => {
-                write!(f, "the certificate of {server} names no host")
+                write!(f, "the certificate of {server} has no host name")
             }
             Self::WrongName { server, found } => write!(
                 f,
@@ -206,7 +206,7 @@ impl Error {
                 "the certificate of {server} is not the one that is pinned: its SHA-256 is {found}"
             ),
             Self::Untrusted { server, why } => {
-                write!(f, "the certificate of {server} is no good: {why}")
+                write!(f, "the certificate of {server} is not trusted: {why}")
             }
             Self::RefusedByPeer(alert) => f.write_str(&alert_text(*alert)),
             _ => f.write_str("TLS failed"),
@@ -223,7 +223,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// For drivers, whose connections end with an [`io::Error`]. [`Error::within`] finds it again.
+/// For drivers: their connections end with an [`io::Error`]. [`Error::within`] returns the TLS error.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
@@ -235,22 +235,20 @@ impl From<Error> for io::Error {
     }
 }
 
-/// What a peer means by an alert, by word and name. RFC 8446 6.2
+/// The meaning of an alert from a peer. RFC 8446 6.2
 fn alert_text(alert: AlertDescription) -> String {
     let (words, name) = match alert {
-        AlertDescription::CertificateRequired => (
-            "it wants a certificate of this client",
-            "certificate_required",
-        ),
-        AlertDescription::AccessDenied => (
-            "it does not let the holder of this certificate in",
-            "access_denied",
-        ),
+        AlertDescription::CertificateRequired => {
+            ("it requires a client certificate", "certificate_required")
+        }
+        AlertDescription::AccessDenied => ("it denies access to this certificate", "access_denied"),
         AlertDescription::UnknownCA => (
-            "it does not know who vouches for this certificate",
+            "it does not know the issuer of this certificate",
             "unknown_ca",
         ),
-        AlertDescription::BadCertificate => ("it finds this certificate wrong", "bad_certificate"),
+        AlertDescription::BadCertificate => {
+            ("it considers this certificate invalid", "bad_certificate")
+        }
         AlertDescription::UnsupportedCertificate => (
             "it says that this certificate is not for this purpose",
             "unsupported_certificate",
@@ -266,14 +264,15 @@ fn alert_text(alert: AlertDescription) -> String {
         AlertDescription::CertificateUnknown => {
             ("it does not accept this certificate", "certificate_unknown")
         }
-        AlertDescription::NoApplicationProtocol => {
-            ("it does not speak SMB there", "no_application_protocol")
-        }
-        AlertDescription::UnrecognisedName => ("it does not go by that name", "unrecognized_name"),
+        AlertDescription::NoApplicationProtocol => (
+            "it does not offer SMB on this port",
+            "no_application_protocol",
+        ),
+        AlertDescription::UnrecognisedName => ("it does not have this name", "unrecognized_name"),
         AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
-            ("it finds no cryptography in common", "handshake_failure")
+            ("it supports no common cryptography", "handshake_failure")
         }
-        AlertDescription::ProtocolVersion => ("it does not speak TLS 1.3", "protocol_version"),
+        AlertDescription::ProtocolVersion => ("it does not support TLS 1.3", "protocol_version"),
         other => {
             return format!(
                 "the peer refuses the connection (TLS alert {})",
@@ -289,20 +288,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_survives_the_way_through_a_driver() {
+    fn a_tls_error_survives_inside_an_io_error() {
         let error = Error::from_alert(116);
-        let told = error.to_string();
-        assert!(told.ends_with("(TLS alert certificate_required)"), "{told}");
+        let text = error.to_string();
+        assert!(text.ends_with("(TLS alert certificate_required)"), "{text}");
         let error = io::Error::from(error);
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let found = Error::within(&error).expect("it is within");
-        assert_eq!(found.to_string(), told);
+        assert_eq!(found.to_string(), text);
         assert!(Error::within(&io::ErrorKind::TimedOut.into()).is_none());
     }
 
     #[test]
     fn alerts_without_a_name_have_a_number() {
-        let told = Error::from_alert(200).to_string();
-        assert!(told.ends_with("(TLS alert 200)"), "{told}");
+        let text = Error::from_alert(200).to_string();
+        assert!(text.ends_with("(TLS alert 200)"), "{text}");
     }
 }

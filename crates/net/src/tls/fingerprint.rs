@@ -1,16 +1,16 @@
-//! SHA-256 of a certificate: the name that nobody else can have.
+//! SHA-256 fingerprints of certificates.
 
 use std::fmt;
 use std::str::FromStr;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
-/// SHA-256 of a certificate's DER form. Displayed it is pairs of hexadecimal digits with colons.
+/// SHA-256 of a certificate in DER form. It is printed as pairs of hexadecimal digits with colons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
 impl Fingerprint {
-    /// Of a certificate in DER.
+    /// The fingerprint of a certificate in DER form.
     pub fn of(certificate: &[u8]) -> Self {
         let hash = digest(&SHA256, certificate);
         let bytes = hash.as_ref().try_into();
@@ -18,12 +18,12 @@ impl Fingerprint {
     }
 }
 
-/// What is wrong with a text that should be a fingerprint.
+/// A malformed fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FingerprintError {
-    /// So many digits, and not 64.
+    /// The text has this number of digits in place of 64.
     Length(usize),
-    /// This is no digit.
+    /// The character is not a hexadecimal digit.
     NotADigit(char),
 }
 
@@ -44,16 +44,12 @@ impl std::error::Error for FingerprintError {}
 impl FromStr for Fingerprint {
     type Err = FingerprintError;
 
-    /// Hexadecimal digits in either case; colons and spaces between them mean nothing.
+    /// Parses hexadecimal digits in either case. Colons and spaces are ignored.
     fn from_str(text: &str) -> Result<Self, FingerprintError> {
         let mut digits = Vec::with_capacity(2 * SHA256_OUTPUT_LEN);
-        for letter in text
-            .trim()
-            .chars()
-            .filter(|letter| !":- ".contains(*letter))
-        {
-            let digit = letter.to_digit(16);
-            let digit = digit.ok_or(FingerprintError::NotADigit(letter))?;
+        for ch in text.trim().chars().filter(|ch| !":- ".contains(*ch)) {
+            let digit = ch.to_digit(16);
+            let digit = digit.ok_or(FingerprintError::NotADigit(ch))?;
             digits.push(u8::try_from(digit).expect("a digit is below 16"));
         }
         let pairs: Vec<u8> = digits
@@ -81,7 +77,7 @@ impl fmt::Display for Fingerprint {
 mod tests {
     use super::*;
 
-    /// Of no bytes at all. FIPS 180-4
+    /// SHA-256 of the empty string. FIPS 180-4
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]

@@ -1,17 +1,17 @@
-//! Who is who on a transport with TLS beneath: certificates of servers and of clients.
+//! TLS certificates of servers and clients, and their verification.
 //!
-//! TLS itself is rustls, and its packets are QUIC's matter; here is what both ends trust.
-//! A [`Server`] has a certificate from files, read anew when they change, or one that it made
-//! itself, and may ask its clients for theirs. A [`Client`] verifies the server by the system's
-//! authorities, by a file of them or by fingerprint.
+//! rustls implements TLS, and QUIC carries its messages. This module configures both sides. A
+//! [`Server`] has a certificate from files, which it reads again when they change, or a self-signed
+//! one, and may request client certificates. A [`Client`] verifies the server by the certificate
+//! authorities of the system or of a file, or by fingerprint.
 //!
-//! Sessions of TLS are never resumed and nothing is sent before the handshake is done: what a
-//! handshake decides about a peer would else outlive the reason for it, and connections of SMB
-//! last so long that a round trip at their start is worth little.
+//! TLS sessions are not resumed, and no data are sent before the handshake is complete. Otherwise a
+//! decision about a peer would stay valid after its reason has changed. SMB connections last long, so
+//! that a round trip at their start costs little.
 
+mod certificate;
 mod client_access;
 mod client_verification;
-mod certificate;
 mod error;
 mod fingerprint;
 mod name;
@@ -25,17 +25,17 @@ use std::sync::{Arc, LazyLock};
 use rustls::crypto::CryptoProvider;
 
 pub use client_access::{AccessLists, Identifier, IdentifierError};
-pub use server_verification::{Client, ClientSettings, Handshake, Trust};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use name::{DistinguishedName, NameError};
 pub use pem::CertificateFiles;
 pub use server::{CertificateSource, ClientCertificates, ClientPolicy, Server, ServerSettings};
+pub use server_verification::{Client, ClientSettings, Handshake, Trust};
 
-/// The protocol within TLS. \[MS-SMB2\] 2.1
+/// The ALPN protocol of SMB. \[MS-SMB2\] 2.1
 pub const ALPN: &[u8] = b"smb";
 
-/// What does the cryptography: that of the rest of the house.
+/// The cryptography provider, aws-lc as in the other crates.
 static PROVIDER: LazyLock<Arc<CryptoProvider>> =
     LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
 

@@ -1,4 +1,4 @@
-//! Names of issuers and subjects: how people write them, and whether two are the same.
+//! Distinguished names of issuers and subjects: parsing, printing and comparison.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// Letters of a written name: longer ones are mistakes.
-const MAX_LETTERS: usize = 4096;
+/// Longest written name in characters. Longer ones are mistakes.
+const MAX_CHARS: usize = 4096;
 
-/// What people call the kinds of attributes. RFC 4514 3, and what Windows and OpenSSL write
-/// besides. The first of several for one is the one that is shown.
+/// Short names of attribute types: those of RFC 4514 3, Windows and OpenSSL. If a type has several,
+/// the first one is printed.
 const KINDS: [(&str, &str); 27] = [
     ("CN", "2.5.4.3"),
     ("SN", "2.5.4.4"),
@@ -41,11 +41,11 @@ const KINDS: [(&str, &str); 27] = [
     ("ORGANIZATIONIDENTIFIER", "2.5.4.97"),
 ];
 
-/// A distinguished name. Displayed it is what Windows and RFC 4514 write: the most particular
-/// part first, `CN=nas, O=Example, C=DE`.
+/// A distinguished name. It is printed in the form of Windows and RFC 4514, with the most specific
+/// part first: `CN=nas, O=Example, C=DE`.
 #[derive(Clone, Debug)]
 pub struct DistinguishedName {
-    /// The most general part first, as certificates have them.
+    /// The parts in the order of the certificate, the most general one first.
     parts: Vec<Vec<Attribute>>,
 }
 
@@ -56,35 +56,37 @@ struct Attribute {
     value: String,
 }
 
-/// What is wrong with a written name.
+/// A malformed distinguished name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// There is nothing in it.
+    /// The name is empty.
     Empty,
-    /// It is longer than names are.
+    /// The name is too long.
     TooLong,
     /// This part is not `KIND=value`.
     NotAnAttribute(String),
-    /// No kind of attribute has this name.
+    /// There is no attribute type with this name.
     UnknownKind(String),
-    /// A quotation mark or a backslash has no end.
+    /// A quotation mark or an escape is not complete.
     Unfinished,
 }
 
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("a name is missing: want one such as `CN=Example CA, C=DE`"),
-            Self::TooLong => write!(f, "a name has at most {MAX_LETTERS} letters"),
+            Self::Empty => {
+                f.write_str("the name is missing: use a name such as `CN=Example CA, C=DE`")
+            }
+            Self::TooLong => write!(f, "a name has at most {MAX_CHARS} characters"),
             Self::NotAnAttribute(part) => write!(
                 f,
                 "`{part}` is not KIND=value (write \\, for a comma that is part of a value)"
             ),
             Self::UnknownKind(kind) => write!(
                 f,
-                "`{kind}` is no kind of attribute: want CN, O, C, ... or a dotted identifier"
+                "`{kind}` is not an attribute type: use CN, O, C, ... or a dotted identifier"
             ),
-            Self::Unfinished => f.write_str("a quotation mark or a backslash has no end"),
+            Self::Unfinished => f.write_str("a quotation mark or a backslash is not complete"),
         }
     }
 }
@@ -92,7 +94,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl DistinguishedName {
-    /// Of a certificate.
+    /// The name in a certificate.
     pub(super) fn of(name: &X509Name<'_>) -> Self {
         let attribute = |attribute: &AttributeTypeAndValue<'_>| Attribute {
             kind: attribute.attr_type().to_id_string(),
@@ -106,8 +108,8 @@ impl DistinguishedName {
         }
     }
 
-    /// Whether both are one name. Neither case nor the amount of white space matters (RFC 5280
-    /// 7.1), nor from which end it was written: tools disagree about that.
+    /// Compares two names, without regard to case and white space (RFC 5280 7.1), and to the order of
+    /// the parts: tools print both orders.
     pub fn is(&self, other: &Self) -> bool {
         let (own, other) = (self.folded(), other.folded());
         own.len() == other.len()
@@ -134,21 +136,21 @@ impl Attribute {
     }
 }
 
-/// The text of an attribute; of a kind that is no text, its bytes.
+/// The text of an attribute, or its bytes if it is not text.
 fn text_of(attribute: &AttributeTypeAndValue<'_>) -> String {
     use x509_parser::der_parser::asn1_rs::Tag;
     let value = attribute.attr_value();
     let units = |width: usize| value.data.chunks_exact(width);
     match value.tag() {
         Tag::BmpString => {
-            let letters = units(2).map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
-            String::from_utf16_lossy(&letters.collect::<Vec<_>>())
+            let chars = units(2).map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
+            String::from_utf16_lossy(&chars.collect::<Vec<_>>())
         }
         Tag::UniversalString => units(4)
             .map(|unit| u32::from_be_bytes([unit[0], unit[1], unit[2], unit[3]]))
-            .map(|letter| char::from_u32(letter).unwrap_or(char::REPLACEMENT_CHARACTER))
+            .map(|ch| char::from_u32(ch).unwrap_or(char::REPLACEMENT_CHARACTER))
             .collect(),
-        // Nobody ever wrote anything but Latin-1 there.
+        // Certificates have only Latin-1 there.
         Tag::T61String => value.data.iter().copied().map(char::from).collect(),
         _ => match std::str::from_utf8(value.data) {
             Ok(text) => text.to_owned(),
@@ -177,18 +179,18 @@ impl fmt::Display for DistinguishedName {
     }
 }
 
-/// Peers choose these letters, and logs are read in terminals: nothing moves a cursor.
+/// Peers choose these chars, and logs are read in terminals: nothing moves a cursor.
 fn fmt_value(value: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for letter in value.chars() {
-        match letter {
-            ',' | '+' | '"' | '\\' | '<' | '>' | ';' | '=' => write!(f, "\\{letter}")?,
-            letter if letter.is_control() => {
+    for ch in value.chars() {
+        match ch {
+            ',' | '+' | '"' | '\\' | '<' | '>' | ';' | '=' => write!(f, "\\{ch}")?,
+            ch if ch.is_control() => {
                 let mut bytes = [0; 4];
-                for byte in letter.encode_utf8(&mut bytes).bytes() {
+                for byte in ch.encode_utf8(&mut bytes).bytes() {
                     write!(f, "\\{byte:02X}")?;
                 }
             }
-            letter => write!(f, "{letter}")?,
+            ch => write!(f, "{ch}")?,
         }
     }
     Ok(())
@@ -202,7 +204,7 @@ impl FromStr for DistinguishedName {
         if text.trim().is_empty() {
             return Err(NameError::Empty);
         }
-        if text.len() > MAX_LETTERS {
+        if text.len() > MAX_CHARS {
             return Err(NameError::TooLong);
         }
         let mut parts = vec![Vec::new()];
@@ -223,7 +225,7 @@ struct Piece {
     /// What stood before the first `=`, if there was one.
     kind: Option<String>,
     value: Vec<u8>,
-    /// Bytes at the end of `value` that are blanks nobody escaped.
+    /// Number of unescaped blanks at the end of `value`.
     blanks: usize,
     end: End,
 }
@@ -248,7 +250,7 @@ impl Piece {
         }
     }
 
-    /// A byte of the value that is to be kept, whatever it is.
+    /// Appends an escaped byte of the value.
     fn keep(&mut self, byte: u8) {
         self.value.push(byte);
         self.blanks = 0;
@@ -262,7 +264,7 @@ impl Piece {
                 self.blanks = 0;
             }
             byte if byte.is_ascii_whitespace() => {
-                // Those at the start of a value are not its own.
+                // White space at the start is not part of the value.
                 if !self.value.is_empty() {
                     self.value.push(byte);
                     self.blanks += 1;
@@ -314,7 +316,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, NameError> {
                 }
                 continue;
             }
-            // Windows doubles a quotation mark within a pair of them.
+            // Windows doubles a quotation mark inside a quoted value.
             b'"' if is_quoted && bytes.next_if_eq(&b'"').is_some() => {
                 piece.keep(b'"');
                 continue;
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_errors() {
         let error = |text: &str| text.parse::<DistinguishedName>().expect_err("a mistake");
         assert_eq!(error("  "), NameError::Empty);
         assert_eq!(

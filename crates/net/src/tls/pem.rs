@@ -17,23 +17,22 @@ use x509_parser::time::ASN1Time;
 use super::certificate::parsed;
 use super::{Error, provider};
 
-/// Bytes of a file: more than all authorities of the world have.
+/// Longest file in bytes: more than the certificates of all public authorities.
 const MAX_BYTES: u64 = 16 << 20;
-/// Who should not read a key: everybody but its owner and group; who should not write it: the
-/// group neither.
+/// Mode bits that a key should not have: access for others, and write access for the group.
 const LOOSE_MODE: u32 = 0o027;
 
 /// A certificate and its key. Both may be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The chain: the certificate first, then those that vouch for it, without the root.
+    /// The chain: the certificate, then its issuers, without the root.
     pub certificate: PathBuf,
     /// The private key: PKCS#8, SEC1 or PKCS#1, not encrypted.
     pub key: PathBuf,
 }
 
 impl CertificateFiles {
-    /// Reads both, and sees whether they belong together.
+    /// Reads both files, and checks that the key belongs to the certificate.
     pub(super) fn load(&self) -> Result<Arc<CertifiedKey>, Error> {
         let chain = certificates(&self.certificate)?;
         warn_of_dates(&self.certificate, &chain);
@@ -49,7 +48,7 @@ impl CertificateFiles {
         })
     }
 
-    /// A secret for one purpose that the key decides, and that does not show the key.
+    /// Derives a secret for one purpose from the key. It does not reveal the key.
     pub(super) fn derive(&self, purpose: &[u8]) -> Result<[u8; 32], Error> {
         let key = key(&self.key)?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.secret_der());
@@ -58,7 +57,7 @@ impl CertificateFiles {
     }
 }
 
-/// All certificates of a file, each of which makes sense, and at least one.
+/// Reads all certificates of a file: at least one, and all must be valid.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let bytes = read(path)?;
     let mut found = Vec::new();
@@ -74,7 +73,7 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(found)
 }
 
-/// The first key of a file.
+/// Reads the first private key of a file.
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     let bytes = read(path)?;
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
@@ -110,7 +109,8 @@ fn warn_of_mode(path: &Path) {
     }
 }
 
-/// A certificate that clients will not accept is used all the same: some do not look.
+/// Warns about a certificate that most clients refuse. It is used nevertheless: some clients do not
+/// verify it.
 fn warn_of_dates(path: &Path, chain: &[CertificateDer<'_>]) {
     let file = path.display();
     let now = ASN1Time::now();

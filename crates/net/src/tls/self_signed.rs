@@ -1,6 +1,6 @@
-//! The certificate that a server makes for itself where nobody gave it one.
+//! The self-signed certificate of a server without another one.
 //!
-//! It is made once and kept, because clients pin it: a new one would lock all of them out.
+//! It is made once and stored, because clients pin it: with a new one they could not connect.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,25 +20,25 @@ use super::certificate::hosts;
 use super::pem::certificates;
 use super::{CertificateFiles, Error};
 
-/// The file within the state folder: certificate and key.
+/// The file in the state directory, with certificate and key.
 const FILE: &str = "quic-self-signed.pem";
-/// Clocks differ: it is valid before it was made.
+/// Start of validity before the creation, because clocks differ.
 const BACKDATED: Duration = Duration::from_secs(24 * 3600);
-/// Ten years: whoever pins it would rather not do so again.
+/// Validity of ten years: clients must pin the next certificate again.
 const VALID: Duration = Duration::from_secs(3650 * 24 * 3600);
 
-/// Where the certificate is, or would be.
-pub(super) fn path(folder: &Path) -> PathBuf {
-    folder.join(FILE)
+/// Path of the certificate in a state directory.
+pub(super) fn path(directory: &Path) -> PathBuf {
+    directory.join(FILE)
 }
 
-/// The certificate of a state folder, made if there is none.
-pub(super) fn files(folder: &Path, names: &[String]) -> Result<CertificateFiles, Error> {
-    let path = path(folder);
+/// The certificate in a state directory. It is made if it does not exist.
+pub(super) fn files(directory: &Path, names: &[String]) -> Result<CertificateFiles, Error> {
+    let path = path(directory);
     if path.exists() {
         warn_of_names(&path, names)?;
     } else {
-        make(folder, &path, names)?;
+        make(directory, &path, names)?;
     }
     Ok(CertificateFiles {
         certificate: path.clone(),
@@ -46,7 +46,7 @@ pub(super) fn files(folder: &Path, names: &[String]) -> Result<CertificateFiles,
     })
 }
 
-/// A name that came later is not in it, and clients that check names will say so.
+/// Warns about names that the certificate lacks: clients that verify names refuse them.
 fn warn_of_names(path: &Path, names: &[String]) -> Result<(), Error> {
     let chain = certificates(path)?;
     let found = chain.first().map(|own| hosts(own)).unwrap_or_default();
@@ -60,31 +60,31 @@ fn warn_of_names(path: &Path, names: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-fn make(folder: &Path, path: &Path, names: &[String]) -> Result<(), Error> {
+fn make(directory: &Path, path: &Path, names: &[String]) -> Result<(), Error> {
     let pem = generate(names).map_err(|error| Error::NotMade(error.to_string()))?;
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder
-        .create(folder)
-        .map_err(|error| Error::write(folder, error))?;
-    let draft = draft(folder);
+        .create(directory)
+        .map_err(|error| Error::write(directory, error))?;
+    let draft = draft(directory);
     let written = write(&draft, &pem);
-    // A link, unlike a rename, leaves the one alone that another server has just made.
+    // Unlike a rename, a link does not replace the certificate that another server has just made.
     let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     });
     let _ = fs::remove_file(&draft);
     linked.map_err(|error| Error::write(path, error))?;
-    info!(file = %path.display(), names = %names.join(", "), "made a certificate");
+    info!(file = %path.display(), names = %names.join(", "), "made a self-signed certificate");
     Ok(())
 }
 
-/// A name that nobody else has, in this process or in another.
-fn draft(folder: &Path) -> PathBuf {
+/// A unique file name, for this and for other processes.
+fn draft(directory: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!(".{FILE}.{}.{number}", std::process::id()))
+    directory.join(format!(".{FILE}.{}.{number}", std::process::id()))
 }
 
 fn write(path: &Path, pem: &str) -> io::Result<()> {
@@ -120,7 +120,7 @@ fn generate(names: &[String]) -> Result<String, rcgen::Error> {
     Ok(certificate.pem() + &key.serialize_pem())
 }
 
-/// Whether certificates can name it.
+/// Returns true if a certificate can contain the name.
 fn is_host(name: &str) -> bool {
     name.parse::<IpAddr>().is_ok() || ServerName::try_from(name).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The server's side: its certificate, and what it wants of clients.
+//! The TLS configuration of a server: its certificate, and its policy for client certificates.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,70 +13,72 @@ use rustls::version::TLS13;
 use tracing::{info, warn};
 
 use super::self_signed;
-use super::{ALPN, AccessLists, CertificateFiles, Error, Fingerprint, client_verification, provider};
+use super::{
+    ALPN, AccessLists, CertificateFiles, Error, Fingerprint, client_verification, provider,
+};
 
-/// How often it is looked whether files changed: seldom enough to cost nothing, and soon enough
-/// for whoever renewed a certificate and wants to see it.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// What [`Server::reset_key`] is derived for.
+/// Shortest time between two checks of the files: the checks cost nothing, and a renewed certificate
+/// is in use soon.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// The purpose of [`Server::reset_key`], for its derivation.
 const RESET_KEY: &[u8] = b"smbeam: stateless resets of QUIC";
 
-/// What a server shows and wants.
+/// Certificates of a server and of its clients.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// Its own certificate.
+    /// The certificate of the server.
     pub certificate: CertificateSource,
-    /// Those of its clients.
+    /// The policy for client certificates.
     pub clients: ClientCertificates,
 }
 
-/// Where the certificate is from.
+/// Source of the server's certificate.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// Somebody made it.
+    /// Files of the administrator.
     Files(CertificateFiles),
-    /// The server makes it at the first start, and keeps it.
+    /// A self-signed certificate, which the server makes at its first start.
     SelfSigned {
-        /// The folder for what the server keeps; made where there is none.
-        folder: PathBuf,
-        /// The names and addresses that it is for; the first is its subject.
+        /// Directory for certificate and key. It is created if it does not exist.
+        directory: PathBuf,
+        /// Names and addresses in the certificate. The first one is its subject.
         names: Vec<String>,
     },
 }
 
-/// What is wanted of clients.
+/// Policy for client certificates.
 #[derive(Clone, Debug, Default)]
 pub struct ClientCertificates {
-    /// Whether they need a certificate.
+    /// Whether clients need a certificate.
     pub policy: ClientPolicy,
-    /// A file of the authorities that vouch for them.
+    /// PEM file of the certificate authorities of clients.
     pub authorities: Option<PathBuf>,
-    /// Which of those that are vouched for come in.
+    /// Which clients with a valid certificate may connect.
     pub access: AccessLists,
 }
 
 /// Whether clients need a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientPolicy {
-    /// They are not asked.
+    /// The server requests no client certificates.
     #[default]
     No,
-    /// They are asked, and one that they show must be good.
+    /// The server requests certificates, and verifies them if clients send one.
     Optional,
-    /// Without one nobody comes in.
+    /// Clients without a valid certificate cannot connect.
     Required,
 }
 
 impl ServerSettings {
-    /// Reads what a server would read, and makes nothing.
+    /// Reads the files of a server, and writes nothing.
     ///
     /// # Errors
-    /// What would keep a server from starting.
+    /// The reason why a server with these settings does not start.
     pub fn check(&self) -> Result<(), Error> {
         let files = match &self.certificate {
             CertificateSource::Files(files) => files.clone(),
-            CertificateSource::SelfSigned { folder, .. } => {
-                let path = self_signed::path(folder);
+            CertificateSource::SelfSigned { directory, .. } => {
+                let path = self_signed::path(directory);
                 if !path.exists() {
                     return client_verification::verifier(&self.clients).map(drop);
                 }
@@ -90,10 +92,10 @@ impl ServerSettings {
     }
 }
 
-/// What a server shows its clients, always as its files are.
+/// The TLS configuration of a running server. It follows changes of the files.
 ///
-/// Whoever refuses a client's certificate has never seen its address: let handshakes run within a
-/// [`tracing::Span`] that names the peer, and the log's line about the refusal names it too.
+/// The certificate verifier does not know the address of the client. Run handshakes inside a
+/// [`tracing::Span`] with the peer, so that the log line about a refused client has its address.
 pub struct Server {
     files: CertificateFiles,
     is_self_signed: bool,
@@ -104,7 +106,7 @@ pub struct Server {
 
 struct State {
     current: Current,
-    looked: Instant,
+    checked: Instant,
 }
 
 #[derive(Clone)]
@@ -113,20 +115,19 @@ struct Current {
     fingerprint: Fingerprint,
 }
 
-/// Reads the files, on a thread of its own: threads that serve sessions have the rights of those
-/// sessions' users, who must not read the key.
+/// Reads the files on a separate thread. Worker threads may have the credentials of users, which
+/// cannot read the key.
 struct Reader {
     files: CertificateFiles,
     clients: ClientCertificates,
-    /// How the files were when they were read last, with or without success.
+    /// State of the files at the last read, successful or not.
     stamps: Vec<Option<Stamp>>,
 }
 
-/// For what the files hold, unless they are as they were.
+/// Receives the new configuration; `None` if the files are unchanged.
 type Reply = mpsc::Sender<Option<Result<Current, Error>>>;
 
-/// What changes with a file. A file that was replaced has another number, one that was written
-/// another time.
+/// State of a file. A replaced file has another inode number, a changed file another time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -158,11 +159,11 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Reads the files, or makes the certificate. Whenever they are read again it is with the
-    /// rights that the calling thread has now.
+    /// Reads the files, or makes the certificate. Later reads have the rights that the calling thread
+    /// has now.
     ///
     /// # Errors
-    /// A file is missing or wrong.
+    /// A file is missing or invalid, or cannot be written.
     pub fn new(settings: &ServerSettings) -> Result<Arc<Self>, Error> {
         let ServerSettings {
             certificate,
@@ -170,7 +171,9 @@ impl Server {
         } = settings;
         let files = match certificate {
             CertificateSource::Files(files) => files.clone(),
-            CertificateSource::SelfSigned { folder, names } => self_signed::files(folder, names)?,
+            CertificateSource::SelfSigned { directory, names } => {
+                self_signed::files(directory, names)?
+            }
         };
         let reader = Reader {
             stamps: stamps(&files, clients),
@@ -184,31 +187,31 @@ impl Server {
             is_self_signed: matches!(certificate, CertificateSource::SelfSigned { .. }),
             state: Mutex::new(State {
                 current,
-                looked: Instant::now(),
+                checked: Instant::now(),
             }),
             reader: reader.start()?,
         }))
     }
 
-    /// What the next handshake is to use. Ask for each: files that changed are read here, at most
-    /// every few seconds; what was read stays the same [`Arc`]. Files that are wrong are told in
-    /// the log, and change nothing.
+    /// The configuration for the next handshake. Call it for each handshake: it reads changed files,
+    /// at most every few seconds. Unchanged files result in the same [`Arc`]. Errors are logged, and
+    /// the old configuration stays in use.
     pub fn config(&self) -> Arc<ServerConfig> {
         let mut state = self.lock();
-        if state.looked.elapsed() >= LOOK_INTERVAL {
-            state.looked = Instant::now();
-            self.look(&mut state);
+        if state.checked.elapsed() >= CHECK_INTERVAL {
+            state.checked = Instant::now();
+            self.check(&mut state);
         }
         Arc::clone(&state.current.config)
     }
 
-    /// Looks now whether the files have changed, whoever asks for a configuration or not.
+    /// Reads the files now if they have changed.
     pub fn reload(&self) {
-        self.look(&mut self.lock());
+        self.check(&mut self.lock());
     }
 
-    /// A secret that is the same for every server that is started with this private key: by it, the
-    /// clients of one that ended believe the next that it is gone.
+    /// A secret for stateless resets. It depends on the private key only, so that a restarted server
+    /// can reset the connections of its predecessor.
     pub fn reset_key(&self) -> [u8; 32] {
         self.reset_key
     }
@@ -218,41 +221,43 @@ impl Server {
         self.lock().current.fingerprint
     }
 
-    /// Whether it vouches for itself, so that clients have to pin it.
+    /// Returns true if the certificate is self-signed, so that clients must pin it.
     pub fn is_self_signed(&self) -> bool {
         self.is_self_signed
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Whoever panicked left the state as it was: it changes as a whole.
+        // After a panic the state is still consistent: it is replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, state: &mut State) {
+    fn check(&self, state: &mut State) {
         let (reply, answer) = mpsc::channel();
-        // Where the reader is gone, what is known stays.
+        // Without the reader, the current configuration stays in use.
         let _ = self.reader.send(reply);
         let file = self.files.certificate.display();
         match answer.recv() {
             Ok(Some(Ok(current))) => {
-                info!(%file, sha256 = %current.fingerprint, "read the certificate again");
+                info!(%file, sha256 = %current.fingerprint, "certificate reloaded");
                 state.current = current;
             }
-            Ok(Some(Err(error))) => warn!(%error, "the certificate in use stays"),
+            Ok(Some(Err(error))) => {
+                warn!(%error, "cannot reload the certificate: using the old one")
+            }
             Ok(None) => {}
-            Err(_) => warn!(%file, "the certificate is not looked at any more"),
+            Err(_) => warn!(%file, "cannot reload the certificate: its thread has ended"),
         }
     }
 }
 
 impl Reader {
-    /// It ends with the server that asks it.
+    /// Starts the thread. It ends when the server is dropped.
     fn start(mut self) -> Result<mpsc::Sender<Reply>, Error> {
         let (sender, requests) = mpsc::channel::<Reply>();
         let run = move || {
             for reply in requests {
-                // Whoever asked waits, unless it is gone.
-                let _ = reply.send(self.look());
+                // It fails if the server has been dropped.
+                let _ = reply.send(self.check());
             }
         };
         let thread = std::thread::Builder::new().name("certificates".to_owned());
@@ -261,8 +266,8 @@ impl Reader {
         Ok(sender)
     }
 
-    fn look(&mut self) -> Option<Result<Current, Error>> {
-        // Before the files are read: what changes in between is seen the next time.
+    fn check(&mut self) -> Option<Result<Current, Error>> {
+        // Taken before the files are read: the next check sees changes in between.
         let stamps = stamps(&self.files, &self.clients);
         if stamps == self.stamps {
             return None;

@@ -1,4 +1,4 @@
-//! The client's side: whether the server is who it says, and the certificate that it may want.
+//! The TLS configuration of a client: verification of the server, and the client's certificate.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,41 +20,41 @@ use super::certificate::{Holder, hosts, parsed};
 use super::pem::certificates;
 use super::{ALPN, CertificateFiles, Error, Fingerprint, client_verification, provider};
 
-/// What a client believes, and who it says that it is.
+/// Verification of the server, and the certificate of the client.
 #[derive(Clone, Debug, Default)]
 pub struct ClientSettings {
-    /// Which servers it believes.
+    /// Certificates of servers that the client trusts.
     pub trust: Trust,
-    /// Whether a certificate for the server's IP address is as good as one for its name.
+    /// Allows certificates for the IP address of the server in place of its name.
     pub allow_address: bool,
-    /// Its own certificate, for servers that want one.
+    /// Certificate of the client, for servers that request one.
     pub identity: Option<CertificateFiles>,
 }
 
-/// Which servers a client believes.
+/// Certificates of servers that a client trusts.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// Those that the system's authorities vouch for.
+    /// Certificates of the system's authorities.
     #[default]
     System,
-    /// Those that the authorities of a file vouch for, and those whose own certificate is in it.
+    /// Certificates of the authorities in a PEM file, and the certificates in the file.
     File(PathBuf),
-    /// Those with one of these certificates, whatever name and dates it has.
+    /// Certificates with these fingerprints. Their names and dates are not verified.
     Pinned(Vec<Fingerprint>),
-    /// All. It is told in the log, each time.
+    /// All certificates. Each use logs a warning.
     Anything,
 }
 
-/// TLS with one server.
+/// The TLS configuration of a client for one server.
 #[derive(Clone, Debug)]
 pub struct Client {
     config: Arc<ClientConfig>,
     server: Arc<str>,
-    belief: Arc<Belief>,
+    trusted: Arc<Trusted>,
 }
 
-/// What one handshake is to use. Each has its own: so why a certificate was refused is never told
-/// of another connection.
+/// The TLS configuration of one handshake. Each handshake has a separate one, so that
+/// [`refusal`](Self::refusal) belongs to its connection.
 #[derive(Clone, Debug)]
 pub struct Handshake {
     config: Arc<ClientConfig>,
@@ -62,14 +62,14 @@ pub struct Handshake {
 }
 
 impl Client {
-    /// For a server by its name or address.
+    /// The configuration for a server with this name or address.
     ///
     /// # Errors
-    /// The name cannot be verified as it is asked for, or a file is missing or wrong.
+    /// The name is not a valid host name, an address is not allowed, or a file is missing or invalid.
     pub fn new(settings: &ClientSettings, server_name: &str) -> Result<Self, Error> {
         let server: Arc<str> = server_name.into();
-        let belief = Arc::new(Belief::new(settings, server_name)?);
-        let verifier = Arc::new(Verifier::new(&server, &belief));
+        let trusted = Arc::new(Trusted::new(settings, server_name)?);
+        let verifier = Arc::new(Verifier::new(&server, &trusted));
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| Error::Settings(error.to_string()))?
@@ -87,13 +87,13 @@ impl Client {
         Ok(Self {
             config: Arc::new(config),
             server,
-            belief,
+            trusted,
         })
     }
 
-    /// For a new connection to the server.
+    /// The configuration for a new connection to the server.
     pub fn handshake(&self) -> Handshake {
-        let verifier = Arc::new(Verifier::new(&self.server, &self.belief));
+        let verifier = Arc::new(Verifier::new(&self.server, &self.trusted));
         let shared: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
         let mut config = ClientConfig::clone(&self.config);
         config.dangerous().set_certificate_verifier(shared);
@@ -105,31 +105,32 @@ impl Client {
 }
 
 impl Handshake {
-    /// For TLS. Verification takes the name that was given to [`Client::new`]; the handshake is to
-    /// be told the same.
+    /// The configuration for rustls. The handshake must use the name that was given to
+    /// [`Client::new`].
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 
-    /// Why the server's certificate was refused, if it was: more than an alert says.
+    /// The reason why the certificate of the server was refused, if it was. It has more detail than a
+    /// TLS alert.
     pub fn refusal(&self) -> Option<Error> {
         self.verifier.refusal().clone()
     }
 }
 
-/// What verifies, with all that it needs.
+/// The prepared form of [`Trust`].
 #[derive(Debug)]
-enum Belief {
+enum Trusted {
     Authorities {
         chains: Arc<WebPkiServerVerifier>,
-        /// Certificates that are believed as they are.
+        /// Certificates that are trusted without an issuer.
         exact: Vec<CertificateDer<'static>>,
     },
     Pinned(Vec<Fingerprint>),
     Anything,
 }
 
-impl Belief {
+impl Trusted {
     fn new(settings: &ClientSettings, server_name: &str) -> Result<Self, Error> {
         let (roots, exact) = match &settings.trust {
             Trust::System => (system_roots()?, Vec::new()),
@@ -142,7 +143,7 @@ impl Belief {
             Trust::Anything => {
                 warn!(
                     server = server_name,
-                    "INSECURE: whoever answers is taken for the server"
+                    "INSECURE: the certificate of the server is not verified"
                 );
                 return Ok(Self::Anything);
             }
@@ -163,8 +164,8 @@ impl Belief {
     }
 }
 
-/// The authorities that the system trusts. Read once: there are hundreds, and they change with
-/// the system's packages.
+/// The certificate authorities of the system. They are read once: there are hundreds, and they change
+/// with the system's packages only.
 fn system_roots() -> Result<Arc<RootCertStore>, Error> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {
@@ -180,27 +181,27 @@ fn system_roots() -> Result<Arc<RootCertStore>, Error> {
     Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
 }
 
-/// Verifies the server, and keeps why it did not: TLS has a number for it at best.
+/// Verifies the server, and keeps the reason of a refusal: a TLS alert has a number only.
 #[derive(Debug)]
 struct Verifier {
     server: Arc<str>,
-    belief: Arc<Belief>,
+    trusted: Arc<Trusted>,
     refusal: Mutex<Option<Error>>,
 }
 
-/// Why a server is refused.
+/// The reason of a refusal.
 struct Refusal {
-    /// For TLS.
+    /// The reason for rustls.
     kind: CertificateError,
-    /// For people.
-    told: Error,
+    /// The reason for users.
+    error: Error,
 }
 
 impl Verifier {
-    fn new(server: &Arc<str>, belief: &Arc<Belief>) -> Self {
+    fn new(server: &Arc<str>, trusted: &Arc<Trusted>) -> Self {
         Self {
             server: Arc::clone(server),
-            belief: Arc::clone(belief),
+            trusted: Arc::clone(trusted),
             refusal: Mutex::default(),
         }
     }
@@ -216,16 +217,16 @@ impl Verifier {
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<(), Box<Refusal>> {
-        match &*self.belief {
-            Belief::Authorities { chains, exact } => {
+        match &*self.trusted {
+            Trusted::Authorities { chains, exact } => {
                 let verified = chains.verify_server_cert(own, intermediates, name, &[], now);
                 match verified {
                     Ok(_) => Ok(()),
                     Err(_) if exact.contains(own) => self.verify_exact(own, name, now),
-                    Err(error) => Err(self.told(own, error)),
+                    Err(error) => Err(self.refuse(own, error)),
                 }
             }
-            Belief::Pinned(pins) => {
+            Trusted::Pinned(pins) => {
                 let found = Fingerprint::of(own);
                 if pins.contains(&found) {
                     return Ok(());
@@ -233,43 +234,43 @@ impl Verifier {
                 let server = self.server.to_string();
                 Err(Box::new(Refusal {
                     kind: CertificateError::ApplicationVerificationFailure,
-                    told: Error::WrongFingerprint { server, found },
+                    error: Error::WrongFingerprint { server, found },
                 }))
             }
-            Belief::Anything => Ok(()),
+            Trusted::Anything => Ok(()),
         }
     }
 
-    /// A certificate that is believed by itself: one that tools made whose certificates are all
-    /// authorities, or whose issuer is unknown. Its name and dates count as ever.
+    /// Verifies name and dates of a certificate that is trusted without its issuer: some tools mark
+    /// every certificate as an authority, and the issuer may be unknown.
     fn verify_exact(
         &self,
         own: &CertificateDer<'_>,
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<(), Box<Refusal>> {
-        let told = |error| self.told(own, error);
-        let encoding = |_| told(CertificateError::BadEncoding.into());
+        let refuse = |error| self.refuse(own, error);
+        let encoding = |_| refuse(CertificateError::BadEncoding.into());
         let validity = parsed(own).map_err(encoding)?.validity().clone();
         let seconds = now.as_secs().cast_signed();
         if seconds > validity.not_after.timestamp() {
-            return Err(told(CertificateError::Expired.into()));
+            return Err(refuse(CertificateError::Expired.into()));
         }
         if seconds < validity.not_before.timestamp() {
-            return Err(told(CertificateError::NotValidYet.into()));
+            return Err(refuse(CertificateError::NotValidYet.into()));
         }
-        let certificate = ParsedCertificate::try_from(own).map_err(told)?;
-        verify_server_name(&certificate, name).map_err(told)
+        let certificate = ParsedCertificate::try_from(own).map_err(refuse)?;
+        verify_server_name(&certificate, name).map_err(refuse)
     }
 
-    fn told(&self, own: &CertificateDer<'_>, error: rustls::Error) -> Box<Refusal> {
+    fn refuse(&self, own: &CertificateDer<'_>, error: rustls::Error) -> Box<Refusal> {
         Box::new(match error {
             rustls::Error::InvalidCertificate(kind) => Refusal {
-                told: self.words(own, &kind),
+                error: self.describe(own, &kind),
                 kind,
             },
             error => Refusal {
-                told: Error::Untrusted {
+                error: Error::Untrusted {
                     server: self.server.to_string(),
                     why: error.to_string(),
                 },
@@ -278,7 +279,7 @@ impl Verifier {
         })
     }
 
-    fn words(&self, own: &CertificateDer<'_>, kind: &CertificateError) -> Error {
+    fn describe(&self, own: &CertificateDer<'_>, kind: &CertificateError) -> Error {
         let server = self.server.to_string();
         let dates = |which: fn(&x509_parser::certificate::Validity) -> ASN1Time| {
             let own = parsed(own).map(|own| which(own.validity()).to_string());
@@ -319,7 +320,7 @@ impl Verifier {
                 Error::Untrusted { server, why }
             }
             _ if parsed(own).is_ok_and(|own| own.is_ca()) => {
-                let why = "it is that of an authority; pin it, or give the file that it is in";
+                let why = "it is a certificate of an authority: pin it, or trust its file";
                 let why = why.to_owned();
                 Error::Untrusted { server, why }
             }
@@ -343,8 +344,8 @@ impl ServerCertVerifier for Verifier {
         match self.verify(end_entity, intermediates, server_name, now) {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(refusal) => {
-                let Refusal { kind, told } = *refusal;
-                *self.refusal() = Some(told);
+                let Refusal { kind, error } = *refusal;
+                *self.refusal() = Some(error);
                 Err(kind.into())
             }
         }

@@ -9,12 +9,12 @@ use smbeam_net::tls::{
     Error, Fingerprint, Identifier, Server, ServerSettings, Trust,
 };
 
-use crate::pki::{Authority, Folder, Issued, parameters};
+use crate::pki::{Authority, Directory, Issued, parameters};
 use crate::wire::{Ends, shake};
 
 /// A company with an authority for its offices, and one for the servers.
 struct Company {
-    folder: Folder,
+    directory: Directory,
     root: Authority,
     office: Authority,
     servers: Authority,
@@ -24,7 +24,7 @@ impl Company {
     fn new() -> Self {
         let root = Authority::root("Root");
         Self {
-            folder: Folder::new(),
+            directory: Directory::new(),
             office: root.below("Office"),
             servers: Authority::root("Servers"),
             root,
@@ -38,10 +38,10 @@ impl Company {
         };
         let own = self.servers.server(&["nas.example"]);
         let settings = ServerSettings {
-            certificate: CertificateSource::Files(self.folder.files("server", &own)),
+            certificate: CertificateSource::Files(self.directory.files("server", &own)),
             clients: ClientCertificates {
                 policy,
-                authorities: Some(self.folder.write("clients.pem", &self.root.pem())),
+                authorities: Some(self.directory.write("clients.pem", &self.root.pem())),
                 access: AccessLists {
                     allow: list(allow),
                     deny: list(deny),
@@ -53,8 +53,8 @@ impl Company {
 
     fn client(&self, identity: Option<&Issued>) -> Client {
         let settings = ClientSettings {
-            trust: Trust::File(self.folder.write("ca.pem", &self.servers.pem())),
-            identity: identity.map(|issued| self.folder.files("client", issued)),
+            trust: Trust::File(self.directory.write("ca.pem", &self.servers.pem())),
+            identity: identity.map(|issued| self.directory.files("client", issued)),
             ..ClientSettings::default()
         };
         Client::new(&settings, "nas.example").expect("a client")
@@ -74,8 +74,8 @@ impl Company {
 #[track_caller]
 fn assert_refused(ends: &Ends, alert: AlertDescription, words: &str) {
     assert_eq!(ends.alert_to_client(), alert);
-    let told = Error::from_alert(alert.into()).to_string();
-    assert!(told.contains(words), "{told}");
+    let text = Error::from_alert(alert.into()).to_string();
+    assert!(text.contains(words), "{text}");
 }
 
 fn sha256(fingerprint: Fingerprint) -> String {
@@ -83,7 +83,7 @@ fn sha256(fingerprint: Fingerprint) -> String {
 }
 
 #[test]
-fn nobody_is_asked_unless_told() {
+fn certificates_are_requested_only_if_configured() {
     let company = Company::new();
     let server = company.server(ClientPolicy::No, &["dns:other.example"], &[]);
     let laptop = company.office.client("laptop.example");
@@ -92,11 +92,11 @@ fn nobody_is_asked_unless_told() {
 }
 
 #[test]
-fn without_a_certificate_nobody_comes_in() {
+fn clients_without_a_certificate_are_refused() {
     let company = Company::new();
     let server = company.server(ClientPolicy::Required, &[], &[]);
     let ends = company.connect(&server, None);
-    let words = "it wants a certificate of this client";
+    let words = "it requires a client certificate";
     assert_refused(&ends, AlertDescription::CertificateRequired, words);
     let laptop = company.office.client("laptop.example");
     company.connect(&server, Some(&laptop)).assert_good();
@@ -114,7 +114,7 @@ fn a_certificate_that_is_shown_must_be_good() {
     assert!(ends.server.is_err(), "{ends:?}");
     let lost = company.office.client("lost.example");
     let ends = company.connect(&server, Some(&lost));
-    let words = "it does not let the holder of this certificate in";
+    let words = "it denies access to this certificate";
     assert_refused(&ends, AlertDescription::AccessDenied, words);
 }
 
@@ -123,7 +123,7 @@ fn strangers_and_the_expired_are_refused() {
     let company = Company::new();
     let stranger = Authority::root("Other").client("laptop.example");
     let ends = company.shows(&stranger, &[], &[]);
-    let words = "it does not know who vouches for this certificate";
+    let words = "it does not know the issuer of this certificate";
     assert_refused(&ends, AlertDescription::UnknownCA, words);
     let mut wanted = parameters(&["laptop.example"]);
     wanted.not_after = date_time_ymd(2021, 2, 3);
@@ -153,7 +153,7 @@ fn every_kind_of_entry_allows_and_denies() {
             AlertDescription::AccessDenied,
             "{entry}"
         );
-        // Somebody who is not named.
+        // A client without an entry.
         let other = Authority::client(&company.root, "desk.example");
         let ends = company.shows(&other, &[entry], &[]);
         assert_eq!(
@@ -203,7 +203,7 @@ fn what_denies_wins() {
 /// A client may send any certificate along: they are no secrets. Only those that vouch for it say
 /// anything about it, else a stranger would come in by showing a colleague's.
 #[test]
-fn certificates_of_others_let_nobody_in() {
+fn unrelated_certificates_do_not_grant_access() {
     let company = Company::new();
     let laptop = company.office.client("laptop.example");
     let mut desk = company.office.client("desk.example");
@@ -220,7 +220,7 @@ fn certificates_are_not_asked_for_without_an_authority() {
     let company = Company::new();
     let own = company.servers.server(&["nas.example"]);
     let settings = ServerSettings {
-        certificate: CertificateSource::Files(company.folder.files("server", &own)),
+        certificate: CertificateSource::Files(company.directory.files("server", &own)),
         clients: ClientCertificates {
             policy: ClientPolicy::Required,
             ..ClientCertificates::default()

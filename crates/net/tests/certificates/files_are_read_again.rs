@@ -8,7 +8,7 @@ use smbeam_net::tls::{
     Error, Server, ServerSettings, Trust,
 };
 
-use crate::pki::{Authority, Folder, Issued};
+use crate::pki::{Authority, Directory, Issued};
 use crate::wire::{Ends, shake};
 
 fn settings(files: &CertificateFiles) -> ServerSettings {
@@ -29,9 +29,9 @@ fn sees(server: &Server, issued: &Issued) -> Ends {
 
 #[test]
 fn new_files_are_shown_to_the_next_client() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
     let (old, new) = (root.server(&["nas.example"]), root.server(&["nas.example"]));
-    let server = Server::new(&settings(&folder.files("server", &old))).expect("a server");
+    let server = Server::new(&settings(&directory.files("server", &old))).expect("a server");
     let config = server.config();
     server.reload();
     assert!(
@@ -39,7 +39,7 @@ fn new_files_are_shown_to_the_next_client() {
         "nothing has changed"
     );
     sees(&server, &old).assert_good();
-    folder.files("server", &new);
+    directory.files("server", &new);
     server.reload();
     sees(&server, &new).assert_good();
     assert_eq!(server.fingerprint(), new.fingerprint);
@@ -48,53 +48,53 @@ fn new_files_are_shown_to_the_next_client() {
 
 #[test]
 fn files_that_are_wrong_change_nothing() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
     let (old, new) = (root.server(&["nas.example"]), root.server(&["nas.example"]));
-    let files = folder.files("server", &old);
+    let files = directory.files("server", &old);
     let server = Server::new(&settings(&files)).expect("a server");
     let stays = |why: &str| {
         server.reload();
         assert_eq!(server.fingerprint(), old.fingerprint, "{why}");
         sees(&server, &old).assert_good();
     };
-    folder.write("server.pem", &new.chain);
+    directory.write("server.pem", &new.chain);
     stays("the key is the old one");
-    folder.write("server.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+    directory.write("server.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n");
     stays("half a file");
     fs::remove_file(&files.certificate).expect("a file");
     stays("no file");
-    folder.files("server", &new);
+    directory.files("server", &new);
     server.reload();
     sees(&server, &new).assert_good();
 }
 
 #[test]
 fn authorities_of_clients_are_read_again() {
-    let (folder, root, clients) = (Folder::new(), Authority::root("A"), Authority::root("B"));
-    let mut wanted = settings(&folder.files("server", &root.server(&["nas.example"])));
+    let (directory, root, clients) = (Directory::new(), Authority::root("A"), Authority::root("B"));
+    let mut wanted = settings(&directory.files("server", &root.server(&["nas.example"])));
     wanted.clients = ClientCertificates {
         policy: ClientPolicy::Required,
-        authorities: Some(folder.write("clients.pem", &root.pem())),
+        authorities: Some(directory.write("clients.pem", &root.pem())),
         ..ClientCertificates::default()
     };
     let server = Server::new(&wanted).expect("a server");
     let settings = ClientSettings {
         trust: Trust::Anything,
-        identity: Some(folder.files("client", &clients.client("laptop.example"))),
+        identity: Some(directory.files("client", &clients.client("laptop.example"))),
         ..ClientSettings::default()
     };
     let client = Client::new(&settings, "nas.example").expect("a client");
     assert!(shake(&server, &client, "nas.example").server.is_err());
-    folder.write("clients.pem", &(root.pem() + &clients.pem()));
+    directory.write("clients.pem", &(root.pem() + &clients.pem()));
     server.reload();
     shake(&server, &client, "nas.example").assert_good();
 }
 
 #[test]
 fn a_server_does_not_start_with_wrong_files() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
-    let good = folder.files("server", &root.server(&["nas.example"]));
-    let other = folder.files("other", &root.server(&["nas.example"]));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
+    let good = directory.files("server", &root.server(&["nas.example"]));
+    let other = directory.files("other", &root.server(&["nas.example"]));
     let with = |certificate: &CertificateFiles, key: &CertificateFiles| CertificateFiles {
         certificate: certificate.certificate.clone(),
         key: key.key.clone(),
@@ -127,18 +127,18 @@ fn a_server_does_not_start_with_wrong_files() {
         matches!(&no_key, Error::NoKey(path) if *path == good.certificate),
         "{no_key}"
     );
-    let broken = folder.write(
+    let broken = directory.write(
         "broken.pem",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
     );
-    let broken = error(&with(&folder_file(&broken), &good));
+    let broken = error(&with(&both_in(&broken), &good));
     assert!(
         matches!(&broken, Error::BadCertificate(_, 1, _)),
         "{broken}"
     );
 }
 
-fn folder_file(path: &std::path::Path) -> CertificateFiles {
+fn both_in(path: &std::path::Path) -> CertificateFiles {
     CertificateFiles {
         certificate: path.to_owned(),
         key: path.to_owned(),
@@ -147,7 +147,7 @@ fn folder_file(path: &std::path::Path) -> CertificateFiles {
 
 #[test]
 fn keys_are_read_in_every_usual_form() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
     let issued = root.server(&["nas.example"]);
     let pkcs8 = issued.key.serialize_der();
     let inner = private_key_of(&pkcs8);
@@ -163,8 +163,8 @@ fn keys_are_read_in_every_usual_form() {
         format!("{}{sec1}", issued.chain),
     ] {
         let files = CertificateFiles {
-            certificate: folder.write("server.pem", &issued.chain),
-            key: folder.write("server.key", &text),
+            certificate: directory.write("server.pem", &issued.chain),
+            key: directory.write("server.key", &text),
         };
         let server = Server::new(&settings(&files)).expect("a server");
         sees(&server, &issued).assert_good();
@@ -174,8 +174,8 @@ fn keys_are_read_in_every_usual_form() {
     let certificate = certificate.self_signed(&rsa).expect("a certificate");
     let pkcs1 = pem("RSA PRIVATE KEY", private_key_of(rsa.serialized_der()));
     let files = CertificateFiles {
-        certificate: folder.write("server.pem", &certificate.pem()),
-        key: folder.write("server.key", &pkcs1),
+        certificate: directory.write("server.pem", &certificate.pem()),
+        key: directory.write("server.key", &pkcs1),
     };
     Server::new(&settings(&files)).expect("a server");
 }
@@ -207,9 +207,9 @@ fn pem(kind: &str, der: &[u8]) -> String {
         for group in line.chunks(3) {
             let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
             let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-            for letter in 0..4 {
-                let index = (bits >> (18 - 6 * letter)) & 63;
-                let is_padding = letter > group.len();
+            for ch in 0..4 {
+                let index = (bits >> (18 - 6 * ch)) & 63;
+                let is_padding = ch > group.len();
                 text.push(if is_padding {
                     '='
                 } else {

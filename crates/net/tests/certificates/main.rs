@@ -1,4 +1,4 @@
-//! Both ends of TLS in memory: who is believed, who is refused, and what each side is told.
+//! Both peers of TLS in memory: accepted and refused certificates, and the errors of each side.
 
 mod clients_show_certificates;
 mod files_are_read_again;

@@ -1,4 +1,4 @@
-//! Authorities, and what they issue, in a folder that goes away.
+//! Certificate authorities and certificates in a temporary directory.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,11 +11,11 @@ use rcgen::{
 use smbeam_net::tls::{CertificateFiles, Fingerprint};
 use tempfile::TempDir;
 
-pub(crate) struct Folder(TempDir);
+pub(crate) struct Directory(TempDir);
 
-impl Folder {
+impl Directory {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
+        Self(tempfile::tempdir().expect("a directory"))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

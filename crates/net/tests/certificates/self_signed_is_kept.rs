@@ -1,4 +1,4 @@
-//! Where nobody made a certificate the server makes one, once.
+//! A server without a certificate makes a self-signed one, once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,49 +9,49 @@ use smbeam_net::tls::{
     CertificateSource, Client, ClientCertificates, ClientSettings, Server, ServerSettings, Trust,
 };
 
-use crate::pki::Folder;
+use crate::pki::Directory;
 use crate::wire::shake;
 
-fn settings(folder: &Folder, names: &[&str]) -> ServerSettings {
+fn settings(directory: &Directory, names: &[&str]) -> ServerSettings {
     ServerSettings {
         certificate: CertificateSource::SelfSigned {
-            folder: folder.path("state/smbeam"),
+            directory: directory.path("state/smbeam"),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
         },
         clients: ClientCertificates::default(),
     }
 }
 
-fn start(folder: &Folder, names: &[&str]) -> Arc<Server> {
-    Server::new(&settings(folder, names)).expect("a server")
+fn start(directory: &Directory, names: &[&str]) -> Arc<Server> {
+    Server::new(&settings(directory, names)).expect("a server")
 }
 
 #[test]
 fn it_is_made_once_and_kept() {
-    let folder = Folder::new();
-    let first = start(&folder, &["nas", "nas.example"]);
+    let directory = Directory::new();
+    let first = start(&directory, &["nas", "nas.example"]);
     assert!(first.is_self_signed());
-    let path = folder.path("state/smbeam/quic-self-signed.pem");
+    let path = directory.path("state/smbeam/quic-self-signed.pem");
     let text = fs::read(&path).expect("a file");
     assert_eq!(
         fs::metadata(&path).expect("a file").permissions().mode() & 0o777,
         0o600
     );
-    let parent = folder.path("state/smbeam");
+    let parent = directory.path("state/smbeam");
     assert_eq!(
         fs::metadata(&parent)
-            .expect("a folder")
+            .expect("a directory")
             .permissions()
             .mode()
             & 0o777,
         0o700
     );
     // Other names, and the same certificate: clients have pinned it.
-    let second = start(&folder, &["nas", "other.example"]);
+    let second = start(&directory, &["nas", "other.example"]);
     assert_eq!(first.fingerprint(), second.fingerprint());
     assert_eq!(fs::read(&path).expect("a file"), text);
     assert_eq!(
-        fs::read_dir(&parent).expect("a folder").count(),
+        fs::read_dir(&parent).expect("a directory").count(),
         1,
         "no drafts are left"
     );
@@ -59,12 +59,12 @@ fn it_is_made_once_and_kept() {
 
 #[test]
 fn servers_that_start_together_agree_on_one() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let begin = Barrier::new(8);
     let fingerprints: Vec<_> = thread::scope(|scope| {
         let one = || {
             begin.wait();
-            start(&folder, &["nas"]).fingerprint()
+            start(&directory, &["nas"]).fingerprint()
         };
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
         let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
@@ -78,16 +78,19 @@ fn servers_that_start_together_agree_on_one() {
 
 #[test]
 fn each_server_has_its_own() {
-    let (one, other) = (Folder::new(), Folder::new());
+    let (one, other) = (Directory::new(), Directory::new());
     let (one, other) = (start(&one, &["nas"]), start(&other, &["nas"]));
     assert_ne!(one.fingerprint(), other.fingerprint());
 }
 
 #[test]
 fn it_is_good_for_its_names_and_by_its_fingerprint() {
-    let folder = Folder::new();
-    let server = start(&folder, &["nas", "nas.example", "192.0.2.7", "not a name"]);
-    let path = folder.path("state/smbeam/quic-self-signed.pem");
+    let directory = Directory::new();
+    let server = start(
+        &directory,
+        &["nas", "nas.example", "192.0.2.7", "not a name"],
+    );
+    let path = directory.path("state/smbeam/quic-self-signed.pem");
     let client = |trust: Trust, name: &str| {
         let settings = ClientSettings {
             trust,
@@ -106,7 +109,9 @@ fn it_is_good_for_its_names_and_by_its_fingerprint() {
 
 #[test]
 fn a_check_makes_nothing() {
-    let folder = Folder::new();
-    settings(&folder, &["nas"]).check().expect("good settings");
-    assert!(!folder.path("state").exists());
+    let directory = Directory::new();
+    settings(&directory, &["nas"])
+        .check()
+        .expect("good settings");
+    assert!(!directory.path("state").exists());
 }

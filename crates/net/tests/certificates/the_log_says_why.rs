@@ -1,4 +1,4 @@
-//! What whoever runs a server finds in its log: who was refused and why, and which file is wrong.
+//! The log names refused clients, the reason, and invalid files.
 
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
@@ -11,7 +11,7 @@ use smbeam_net::tls::{
     ClientSettings, Server, ServerSettings, Trust,
 };
 
-use crate::pki::{Authority, Folder};
+use crate::pki::{Authority, Directory};
 use crate::wire::shake;
 
 thread_local! {
@@ -64,11 +64,11 @@ fn settings(files: CertificateFiles) -> ServerSettings {
 
 #[test]
 fn a_refused_client_is_named_with_the_entry() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
-    let mut wanted = settings(folder.files("server", &root.server(&["nas.example"])));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
+    let mut wanted = settings(directory.files("server", &root.server(&["nas.example"])));
     wanted.clients = ClientCertificates {
         policy: ClientPolicy::Required,
-        authorities: Some(folder.write("clients.pem", &root.pem())),
+        authorities: Some(directory.write("clients.pem", &root.pem())),
         access: AccessLists {
             allow: Vec::new(),
             deny: vec!["dns:lost.example".parse().expect("an entry")],
@@ -89,7 +89,7 @@ fn a_refused_client_is_named_with_the_entry() {
     ] {
         let settings = ClientSettings {
             trust: Trust::Anything,
-            identity: Some(folder.files("client", issued)),
+            identity: Some(directory.files("client", issued)),
             ..ClientSettings::default()
         };
         let client = Client::new(&settings, "nas.example").expect("a client");
@@ -113,15 +113,15 @@ fn a_refused_client_is_named_with_the_entry() {
 
 #[test]
 fn files_that_are_wrong_are_named_once() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
-    let files = folder.files("server", &root.server(&["nas.example"]));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
+    let files = directory.files("server", &root.server(&["nas.example"]));
     let server = Server::new(&settings(files.clone())).expect("a server");
     fs::write(&files.key, "nothing\n").expect("a file");
     let log = logged(|| server.reload());
     let key = files.key.display().to_string();
     let words = [
         "WARN",
-        "the certificate in use stays",
+        "cannot reload the certificate",
         &key,
         "no private key in it",
     ];
@@ -131,8 +131,8 @@ fn files_that_are_wrong_are_named_once() {
 
 #[test]
 fn a_key_that_others_may_read_is_used_with_a_warning() {
-    let (folder, root) = (Folder::new(), Authority::root("Root"));
-    let files = folder.files("server", &root.server(&["nas.example"]));
+    let (directory, root) = (Directory::new(), Authority::root("Root"));
+    let files = directory.files("server", &root.server(&["nas.example"]));
     let start = || logged(|| drop(Server::new(&settings(files.clone())).expect("a server")));
     assert_eq!(start(), "");
     for mode in [0o604, 0o644, 0o660] {
@@ -147,11 +147,11 @@ fn a_key_that_others_may_read_is_used_with_a_warning() {
 
 #[test]
 fn a_name_that_came_later_is_missed() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let start = |names: &[&str]| {
         let settings = ServerSettings {
             certificate: CertificateSource::SelfSigned {
-                folder: folder.path("state"),
+                directory: directory.path("state"),
                 names: names.iter().map(|name| (*name).to_owned()).collect(),
             },
             clients: ClientCertificates::default(),
@@ -160,7 +160,7 @@ fn a_name_that_came_later_is_missed() {
     };
     assert_said(
         &start(&["nas"]),
-        &["INFO", "made a certificate", "names=nas"],
+        &["INFO", "made a self-signed certificate", "names=nas"],
     );
     assert_eq!(start(&["NAS"]), "");
     let log = start(&["nas", "nas.example"]);

@@ -1,4 +1,4 @@
-//! A network between two sides, as bad as it is told to be.
+//! A simulated network between two peers, with configurable faults.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What happens to datagrams: to one in so many; 0 is never.
+/// Faults of datagrams: each affects one datagram in this number; 0 means none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weather {
     pub(crate) lose_one_in: u64,

@@ -1,4 +1,4 @@
-//! `[quic]`: certificates of the server and of its clients, and whether TLS is protection enough.
+//! `[quic]`: certificates of the server and of its clients, and parameters of QUIC connections.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,52 +14,53 @@ use toml::Spanned;
 use super::{Check, Config, ConfigError, unplaced};
 use crate::host_name::host_name;
 
-/// Entries of a list: more belong to an authority of their own.
+/// Most entries of `allow` or `deny`. More clients need a separate certificate authority.
 const MAX_ENTRIES: usize = 65_536;
-/// Where root's servers keep what they keep.
+/// State directory of servers that run as root.
 const SYSTEM_STATE: &str = "/var/lib/smbeam";
 
 /// `[quic]`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuicSection {
-    /// The server's certificate and those that vouch for it, in PEM. Without it the server makes
-    /// one.
+    /// PEM file with the server's certificate and its chain. Default: a self-signed certificate,
+    /// which the server makes.
     pub certificate: Option<Spanned<PathBuf>>,
-    /// Its key, in PEM; in the file of the certificate where it is left out.
+    /// PEM file with the private key. Default: the file of the certificate.
     pub key: Option<Spanned<PathBuf>>,
-    /// Names and addresses that a certificate which the server makes is for, besides its own.
+    /// Additional names and addresses in the self-signed certificate.
     pub names: Vec<String>,
-    /// The folder for a certificate that the server makes.
-    pub state_folder: Option<PathBuf>,
-    /// Whether clients need a certificate.
+    /// Directory for the self-signed certificate and its key.
+    #[serde(rename = "state_folder")]
+    pub state_directory: Option<PathBuf>,
+    /// Policy for client certificates.
     pub client_certificates: Option<Spanned<ClientChoice>>,
-    /// Who vouches for clients, in PEM.
+    /// PEM file with the certificate authorities of clients.
     pub client_ca: Option<Spanned<PathBuf>>,
-    /// Clients that come in; empty: all that somebody vouches for.
+    /// Clients that may connect. Empty: all clients with a certificate of an authority.
     pub allow: Vec<Spanned<String>>,
-    /// Clients that do not, whatever is allowed.
+    /// Clients that may not connect, even if `allow` lists them.
     pub deny: Vec<Spanned<String>>,
-    /// What is done about messages that TLS protects already.
+    /// Encryption of messages that TLS already protects.
     pub transport_security: TransportSecurity,
-    /// How fast it sends.
+    /// Congestion controller.
     pub congestion: CongestionChoice,
-    /// KiB that a client may send ahead.
+    /// Flow control window for received data, in KiB.
     pub receive_window_kb: u32,
-    /// KiB that are kept until a client has acknowledged them.
+    /// Most unacknowledged sent data, in KiB.
     pub send_window_kb: u32,
-    /// Bytes of the largest datagram that is tried.
+    /// Largest datagram of path MTU discovery, in bytes.
     pub max_datagram: u16,
-    /// After how long a silence a client is lost.
+    /// Seconds without a packet from the client after which the connection ends.
     pub idle_timeout_s: Spanned<u64>,
-    /// After how long a silence a client is asked for a word; 0: never.
+    /// Seconds without a packet after which the server sends a PING; 0 disables it.
     pub keep_alive_s: u64,
-    /// What Samba's clients that have a QUIC library of their own are told.
+    /// Largest WRITE for Samba clients with a slow QUIC library.
     pub samba_writes: SambaWrites,
 }
 
-/// Half of what a side that connects allows: a stranger can make the server keep it, and more than
-/// as much again of what surrounds it, before anybody has logged in.
+/// Default receive window: half of a client's. A peer without a login can make the server buffer
+/// this, and about as much again for its own overhead.
 const RECEIVE_WINDOW_KB: u32 = 16 << 10;
 
 impl Default for QuicSection {
@@ -70,7 +71,7 @@ impl Default for QuicSection {
             certificate: None,
             key: None,
             names: Vec::new(),
-            state_folder: None,
+            state_directory: None,
             client_certificates: None,
             client_ca: None,
             allow: Vec::new(),
@@ -91,12 +92,12 @@ impl Default for QuicSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientChoice {
-    /// Clients are not asked.
+    /// The server requests no client certificates.
     #[default]
     No,
-    /// One that is shown must be good.
+    /// The server verifies a certificate if the client sends one.
     Optional,
-    /// Without one nobody comes in.
+    /// Clients without a valid certificate cannot connect.
     Required,
 }
 
@@ -104,39 +105,40 @@ pub enum ClientChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportSecurity {
-    /// What is to be sealed is sealed, on every transport.
+    /// SMB encryption applies to all transports.
     #[default]
-    Seal,
-    /// TLS is enough where the client says so too.
+    #[serde(rename = "seal")]
+    Encrypt,
+    /// TLS replaces SMB encryption if the client supports it.
     Accept,
 }
 
-/// `congestion`: what a sender takes for a sign that the path is full.
+/// `congestion`: congestion controller of QUIC connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionChoice {
-    /// Loss. RFC 9438
+    /// CUBIC: reacts to loss. RFC 9438
     Cubic,
-    /// What the path has been seen to deliver.
+    /// BBR: sends at the measured delivery rate of the path.
     #[default]
     Bbr,
-    /// Loss, with a slow recovery. RFC 9002 7
+    /// NewReno: reacts to loss and recovers slowly. RFC 9002 7
     NewReno,
 }
 
-/// `samba_writes`: the largest WRITE that some of Samba's clients are told of.
+/// `samba_writes`: largest WRITE for Samba clients with a slow QUIC library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SambaWrites {
-    /// What fits into a packet: larger ones take them hours.
+    /// One packet. These clients need hours for larger writes.
     #[default]
     Small,
-    /// As everybody is.
+    /// The same as for other clients.
     Large,
 }
 
 impl QuicSection {
-    /// How its connections behave.
+    /// The parameters of QUIC connections.
     pub fn settings(&self) -> Settings {
         Settings {
             congestion: match self.congestion {
@@ -149,20 +151,20 @@ impl QuicSection {
             max_datagram: self.max_datagram,
             idle_timeout: Duration::from_secs(*self.idle_timeout_s.get_ref()),
             keep_alive: (self.keep_alive_s > 0).then(|| Duration::from_secs(self.keep_alive_s)),
-            spare_samba: self.samba_writes == SambaWrites::Small,
+            limit_samba_writes: self.samba_writes == SambaWrites::Small,
             ..Settings::default()
         }
     }
 
-    fn wanted_of_clients(&self) -> ClientChoice {
+    fn client_policy(&self) -> ClientChoice {
         let choice = self.client_certificates.as_ref();
         choice.map_or(ClientChoice::No, |choice| *choice.get_ref())
     }
 }
 
 impl Config {
-    /// What the server shows to its clients of QUIC and wants of them, checked by
-    /// [`Config::parse`].
+    /// The certificates of the server and the policy for client certificates. [`Config::parse`] has
+    /// checked them.
     pub fn tls(&self) -> ServerSettings {
         let quic = &self.quic;
         ServerSettings {
@@ -172,12 +174,12 @@ impl Config {
                     key: quic.key.as_ref().unwrap_or(certificate).get_ref().clone(),
                 }),
                 None => CertificateSource::SelfSigned {
-                    folder: quic.state_folder.clone().unwrap_or_else(state_folder),
+                    directory: quic.state_directory.clone().unwrap_or_else(state_directory),
                     names: self.own_names(),
                 },
             },
             clients: ClientCertificates {
-                policy: match quic.wanted_of_clients() {
+                policy: match quic.client_policy() {
                     ClientChoice::No => ClientPolicy::No,
                     ClientChoice::Optional => ClientPolicy::Optional,
                     ClientChoice::Required => ClientPolicy::Required,
@@ -191,7 +193,7 @@ impl Config {
         }
     }
 
-    /// What clients may call this server.
+    /// The names of this server in a self-signed certificate.
     fn own_names(&self) -> Vec<String> {
         let mut names = vec![host_name()];
         for name in self.server.name.iter().chain(&self.quic.names) {
@@ -208,24 +210,26 @@ fn entries(list: &[Spanned<String>]) -> Vec<Identifier> {
     list.iter().filter_map(parse).collect()
 }
 
-/// Where a server keeps things: where systemd says, else the system's place, else the user's own.
-fn state_folder() -> PathBuf {
+/// The state directory: $STATE_DIRECTORY of systemd, else that of the system for root, else that of
+/// the user.
+fn state_directory() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    if let Some(folder) = variable("STATE_DIRECTORY").filter(|folder| folder.is_absolute()) {
-        return folder;
+    let of_systemd = variable("STATE_DIRECTORY");
+    if let Some(directory) = of_systemd.filter(|directory| directory.is_absolute()) {
+        return directory;
     }
     if rustix::process::geteuid().is_root() {
         return SYSTEM_STATE.into();
     }
-    let own = variable("XDG_STATE_HOME").filter(|folder| folder.is_absolute());
+    let own = variable("XDG_STATE_HOME").filter(|directory| directory.is_absolute());
     let own = own.or_else(|| variable("HOME").map(|home| home.join(".local/state")));
-    own.map_or_else(|| SYSTEM_STATE.into(), |folder| folder.join("smbeam"))
+    own.map_or_else(|| SYSTEM_STATE.into(), |directory| directory.join("smbeam"))
 }
 
 impl Check<'_> {
     pub(super) fn quic(&self, quic: &QuicSection) -> Result<(), ConfigError> {
         if let (None, Some(key)) = (&quic.certificate, &quic.key) {
-            let what = "quic.key: there is no quic.certificate that it belongs to";
+            let what = "quic.key: quic.certificate is missing";
             return Err(self.error(key, what.to_owned()));
         }
         for (key, path) in [
@@ -239,21 +243,22 @@ impl Check<'_> {
         }
         match (&quic.client_certificates, &quic.client_ca) {
             (Some(choice), None) if *choice.get_ref() != ClientChoice::No => {
-                let what = "quic.client_certificates: quic.client_ca must say who vouches for them";
+                let what = "quic.client_certificates: quic.client_ca is missing: \
+                            set the certificate authorities of clients";
                 return Err(self.error(choice, what.to_owned()));
             }
             _ => {}
         }
         if let Err(error) = quic.settings().checked() {
-            // Any of several keys, or two of them together.
+            // The error may concern one of several keys, or two of them together.
             return Err(self.error(&unplaced(()), format!("quic: {error}")));
         }
         self.entries("allow", &quic.allow)?;
         self.entries("deny", &quic.deny)?;
         match quic.allow.iter().chain(&quic.deny).next() {
-            Some(entry) if quic.wanted_of_clients() == ClientChoice::No => {
+            Some(entry) if quic.client_policy() == ClientChoice::No => {
                 let what = "quic.allow and quic.deny need quic.client_certificates: \
-                            nobody is asked for one";
+                            the server requests no certificates";
                 Err(self.error(entry, what.to_owned()))
             }
             _ => Ok(()),
@@ -274,7 +279,7 @@ impl Check<'_> {
     fn entries(&self, key: &str, list: &[Spanned<String>]) -> Result<(), ConfigError> {
         for (index, entry) in list.iter().enumerate() {
             if index == MAX_ENTRIES {
-                let what = format!("quic.{key}: {MAX_ENTRIES} entries at most");
+                let what = format!("quic.{key}: more than {MAX_ENTRIES} entries");
                 return Err(self.error(entry, what));
             }
             let parsed: Result<Identifier, _> = entry.get_ref().parse();
@@ -298,14 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_the_section_signs_for_itself() {
+    fn a_server_without_the_section_has_a_self_signed_certificate() {
         let text = "[server]\nname = \"nas\"\n[quic]\nnames = [\"NAS\", \"nas.example\"]\n\
                     state_folder = \"/srv/state\"\n";
         let settings = parse(text).expect("good").tls();
-        let CertificateSource::SelfSigned { folder, names } = settings.certificate else {
+        let CertificateSource::SelfSigned { directory, names } = settings.certificate else {
             panic!("{settings:?}");
         };
-        assert_eq!(folder, Path::new("/srv/state"));
+        assert_eq!(directory, Path::new("/srv/state"));
         assert_eq!(names, [&host_name(), "nas", "nas.example"]);
         assert_eq!(settings.clients.policy, ClientPolicy::No);
     }
@@ -328,7 +333,7 @@ mod tests {
                     samba_writes = \"large\"\n";
         let config = parse(text).expect("good");
         assert_eq!(config.quic.settings().congestion, Congestion::Bbr);
-        assert!(!config.quic.settings().spare_samba);
+        assert!(!config.quic.settings().limit_samba_writes);
         assert_eq!(config.quic.transport_security, TransportSecurity::Accept);
         let clients = config.tls().clients;
         assert_eq!(clients.policy, ClientPolicy::Required);
@@ -371,7 +376,7 @@ mod tests {
         for (text, expected) in [
             (
                 "key = \"/dev/null\"",
-                "2: quic.key: there is no quic.certificate",
+                "2: quic.key: quic.certificate is missing",
             ),
             (
                 "certificate = \"/no/such\"",
@@ -379,7 +384,7 @@ mod tests {
             ),
             (
                 "client_certificates = \"required\"",
-                "2: quic.client_certificates: quic.client_ca must",
+                "2: quic.client_certificates: quic.client_ca is missing",
             ),
             ("client_certificates = \"yes\"", "2: unknown variant `yes`"),
             (

@@ -1,4 +1,4 @@
-//! `[rdma]`: who makes the connections of SMB Direct.
+//! `[rdma]`: devices and timing of SMB Direct connections.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use toml::Spanned;
 
 use super::{Check, Config, ConfigError, unplaced};
 
-/// Most microseconds of `busy_poll_us`: a hundredth of a second.
+/// Largest `busy_poll_us`: 10 ms.
 const BUSY_POLL_MAX: u32 = 10_000;
-/// Most microseconds of `moderation_us`: what is waited for longer is felt.
+/// Largest `moderation_us`: a longer delay is noticeable for each request.
 const MODERATION_MAX: u32 = 1_000;
-/// Completions that are told of at once at the latest, however short the time.
+/// Number of completions that cause an event at once, before the time of `moderation_us` is over.
 const MODERATION_COUNT: u16 = 16;
 
 /// `[rdma]`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RdmaSection {
-    /// Whose devices; those of this machine where it is left out.
+    /// Provider of RDMA devices. Default: the devices of this machine.
     pub provider: Option<Spanned<RdmaProvider>>,
-    /// Where peers on this machine meet that emulate devices.
+    /// Directory of the sockets of emulated devices. Clients on this machine use the same one.
     pub directory: Option<PathBuf>,
-    /// Microseconds that a worker asks a queue pair on after it had something.
+    /// Microseconds that a worker continues to poll a queue pair after its last completion.
     pub busy_poll_us: Spanned<u32>,
-    /// Microseconds that a completion may wait for others before a worker is told.
+    /// Microseconds that a completion event is delayed to report several completions at once.
     pub moderation_us: Spanned<u32>,
-    /// Milliseconds of silence after which a client is asked whether it lives.
+    /// Milliseconds without a message from the client before the server sends a keep-alive message.
     pub keep_alive_interval_ms: Spanned<u64>,
-    /// Milliseconds that it then has for an answer.
+    /// Milliseconds that the client has to answer it.
     pub keep_alive_timeout_ms: Spanned<u64>,
 }
 
@@ -52,10 +52,10 @@ impl Default for RdmaSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RdmaProvider {
-    /// Those of librdmacm and libibverbs.
+    /// Devices of librdmacm and libibverbs.
     #[default]
     Verbs,
-    /// Nobody's: clients on the same machine, for tests.
+    /// Emulated devices, for tests with clients on the same machine.
     Emulated,
 }
 
@@ -67,7 +67,7 @@ impl RdmaSection {
 }
 
 impl Config {
-    /// Who makes the connections of SMB Direct, checked by [`Config::parse`].
+    /// The provider of RDMA devices. [`Config::parse`] has checked it.
     pub fn rdma(&self) -> Choice {
         match (self.rdma.wanted(), &self.rdma.directory) {
             (RdmaProvider::Emulated, Some(directory)) => Choice::Emulated(directory.clone()),
@@ -75,7 +75,7 @@ impl Config {
         }
     }
 
-    /// Says it in place of a file.
+    /// Sets the provider, for a configuration that does not come from a file.
     pub fn set_rdma(&mut self, choice: Choice) {
         let (provider, directory) = match choice {
             Choice::Verbs => (RdmaProvider::Verbs, None),
@@ -85,7 +85,7 @@ impl Config {
         self.rdma.directory = directory;
     }
 
-    /// How SMB Direct is spoken.
+    /// The parameters of SMB Direct connections.
     pub(crate) fn smb_direct(&self) -> Settings {
         let micros = |time: &Spanned<u32>| Duration::from_micros((*time.get_ref()).into());
         let millis = |time: &Spanned<u64>| Duration::from_millis(*time.get_ref());
@@ -109,7 +109,7 @@ impl Check<'_> {
         ];
         for (key, time, most) in times {
             if *time.get_ref() > most {
-                let what = format!("rdma.{key}: {most} microseconds at most");
+                let what = format!("rdma.{key}: more than {most} microseconds");
                 return Err(self.error(time, what));
             }
         }
@@ -126,7 +126,7 @@ impl Check<'_> {
         let is_emulated = rdma.wanted() == RdmaProvider::Emulated;
         let what = match (is_emulated, &rdma.directory) {
             (true, None) => "rdma.provider: `emulated` needs rdma.directory",
-            (false, Some(_)) => "rdma.directory: only rdma.provider `emulated` has one",
+            (false, Some(_)) => "rdma.directory: it is only valid with rdma.provider `emulated`",
             _ => return Ok(()),
         };
         let nowhere = unplaced(RdmaProvider::Verbs);
@@ -161,13 +161,13 @@ mod tests {
         assert_eq!(settings(text), (micros(50), None));
         for (key, most) in [("busy_poll_us", 10_000), ("moderation_us", 1_000)] {
             let error = parse(&format!("[rdma]\n{key} = {}\n", most + 1)).expect_err("too long");
-            let wanted = format!("smbeam.toml, line 2: rdma.{key}: {most} microseconds at most");
+            let wanted = format!("smbeam.toml, line 2: rdma.{key}: more than {most} microseconds");
             assert_eq!(error, wanted);
         }
     }
 
     #[test]
-    fn silence_has_a_limit() {
+    fn keep_alive_times_have_a_minimum() {
         let parse = |text: &str| Config::parse(Path::new("smbeam.toml"), text);
         let settings = |text: &str| parse(text).expect("it is right").smb_direct();
         let second = Duration::from_secs(1);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emulation_has_a_directory() {
+    fn emulated_devices_need_a_directory() {
         assert_eq!(parse(""), Ok(Choice::Verbs));
         assert_eq!(parse("[rdma]\nprovider = \"verbs\"\n"), Ok(Choice::Verbs));
         let text = "[rdma]\nprovider = \"emulated\"\ndirectory = \"/run/x\"\n";
@@ -193,6 +193,9 @@ mod tests {
         let wanted = "smbeam.toml, line 2: rdma.provider: `emulated` needs rdma.directory";
         assert_eq!(error, wanted);
         let error = parse("[rdma]\ndirectory = \"/run/x\"\n").expect_err("no emulation");
-        assert!(error.contains("only rdma.provider `emulated`"), "{error}");
+        assert!(
+            error.contains("only valid with rdma.provider `emulated`"),
+            "{error}"
+        );
     }
 }

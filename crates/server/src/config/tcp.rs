@@ -1,4 +1,4 @@
-//! `[tcp]`: what the kernel is told of connections of TCP and NetBIOS, and who serves them.
+//! `[tcp]`: socket options of TCP and NetBIOS connections, and the worker that serves them.
 
 use std::time::Duration;
 
@@ -12,29 +12,31 @@ use super::{Check, ConfigError, unplaced};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSection {
-    /// Sends what there is at once.
+    /// Sends short segments at once (TCP_NODELAY).
     pub no_delay: bool,
-    /// Acknowledges at once what comes first.
+    /// Acknowledges the first segments at once (TCP_QUICKACK).
     pub quick_ack: bool,
-    /// After how long a silence a client is asked whether it is there; 0: never.
+    /// Seconds without data before the first keep-alive probe (TCP_KEEPIDLE); 0 disables probes.
     pub keep_alive_idle_s: Spanned<u64>,
-    /// How long after each question.
+    /// Seconds between keep-alive probes (TCP_KEEPINTVL).
     pub keep_alive_interval_s: u64,
-    /// How many questions stay unanswered before the connection ends.
+    /// Number of unanswered probes after which the connection ends (TCP_KEEPCNT).
     pub keep_alive_count: u32,
-    /// How long what was sent may stay unacknowledged; 0: as long as the kernel tries.
+    /// Seconds that sent data may stay unacknowledged (TCP_USER_TIMEOUT); 0 for the default of the
+    /// kernel.
     pub user_timeout_s: u64,
-    /// Which worker serves a connection.
+    /// Choice of the worker that serves a connection.
     pub placement: PlacementChoice,
 }
 
-/// `placement`: which worker serves a connection, among those that serve the fewest of its client.
+/// `placement`: choice of the worker that serves a connection, among the workers with the fewest
+/// connections of its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementChoice {
-    /// The one that serves the fewest.
+    /// The worker with the fewest connections.
     Fewest,
-    /// The one on whose processor its packets arrive. Workers are bound to processors.
+    /// The worker on the processor that receives the packets. Each worker is bound to a processor.
     IncomingCpu,
 }
 
@@ -54,7 +56,7 @@ impl Default for TcpSection {
 }
 
 impl TcpSection {
-    /// What the kernel is told.
+    /// The socket options.
     pub(crate) fn options(&self) -> TcpOptions {
         let idle = *self.keep_alive_idle_s.get_ref();
         let keep_alive = || KeepAlive {
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_would_not_take_is_an_error() {
+    fn values_that_the_kernel_rejects_are_errors() {
         let off = parse("[tcp]\nkeep_alive_idle_s = 0\nuser_timeout_s = 30\n").expect("good");
         let wanted = TcpOptions {
             keep_alive: None,

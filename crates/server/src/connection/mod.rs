@@ -275,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// Completes a started operation: at once, or in a task of its own.
+    /// Completes a started operation: at once, or in a separate task.
     fn proceed<F>(self: &Rc<Self>, state: &mut State, op: OpId, started: Started<F>)
     where
         F: Future<Output = Outcome> + 'static,

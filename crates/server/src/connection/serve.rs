@@ -31,7 +31,7 @@ impl Connection {
         debug!(%peer, %transport, "disconnected");
     }
 
-    /// Closes a connection whose task has panicked. Its opens would stay open otherwise.
+    /// Closes a connection after its task has panicked. Its opens would stay open otherwise.
     pub(crate) async fn abandon(self: Rc<Self>) {
         self.context.ended.raise();
         self.to_send.raise();

@@ -20,7 +20,11 @@ fn connect(worker: &Rc<WorkerContext>) -> (Rc<Connection>, TcpStream) {
     let address = listener.local_addr().expect("its address");
     let client = TcpStream::connect(address).expect("a connection");
     let (socket, peer) = listener.accept().expect("the same");
-    let permit = worker.shared.gate.enter(peer.ip()).expect("there is room");
+    let permit = worker
+        .shared
+        .gate
+        .enter(peer.ip())
+        .expect("below the limit");
     let stream = ring::Stream::new(&worker.handle, socket).expect("a stream");
     let (id, transport) = (ConnectionId(1), Transport::Tcp);
     let connection = Connection::new(

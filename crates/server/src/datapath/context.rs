@@ -37,7 +37,7 @@ pub(crate) struct Output {
     pub(crate) framing: Framing,
     /// Frames that wait for the running send to end.
     pub(crate) outbox: Outbox,
-    /// Data of READs whose responses are not sent yet.
+    /// Data of READs for responses that are not sent yet.
     pub(crate) payloads: Payloads,
 }
 

@@ -8,9 +8,9 @@ use ring::Buffer;
 pub(crate) enum Frame<'a> {
     /// The frame is part of a chunk, which the runtime needs again soon.
     Borrowed(&'a mut [u8]),
-    /// The frame is this range of its own buffer. A WRITE can take the buffer.
+    /// The frame is this range of a separate buffer. A WRITE can take the buffer.
     Owned(Option<Buffer>, Range<usize>),
-    /// There is no frame: the core continues with state of its own.
+    /// There is no frame: the call of the core has none.
     None,
 }
 

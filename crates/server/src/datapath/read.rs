@@ -15,11 +15,11 @@ use super::direct::{self, DirectRead};
 use super::outcome;
 use super::span::Span;
 
-/// Longest READ, in bytes, whose data are copied next to the head of the response. One part to send
-/// instead of two is worth more than the copy. It also saves a buffer of the pool.
+/// Longest READ, in bytes, that is copied next to the head of its response. One part to send instead
+/// of two is worth more than the copy. It also saves a buffer of the pool.
 const SMALL_READ: usize = 16 << 10;
 
-/// Starts a READ whose data go into the response.
+/// Starts a READ into the response.
 pub(crate) fn read(
     context: &Rc<Context>,
     plan: &ReadPlan,

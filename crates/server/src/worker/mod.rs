@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     last_connection: Cell<u64>,
     /// Number of refused connections.
     refused: Cell<u64>,
-    /// Number of QUIC clients whose handshake failed.
+    /// Number of failed QUIC handshakes.
     handshakes_failed: Cell<u64>,
     /// Raised when a connection ends.
     disconnected: Signal,
@@ -169,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// Serves a connection whose transport is established.
+    /// Serves a connection after the handshake of its transport.
     fn serve(
         self: &Rc<Self>,
         transport: Transport,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use net::Transport;
-use net::quic::{Arrival, Handover, Knock, Listener};
+use net::quic::{Handover, Incoming, Listener, ListenerEvent};
 use tracing::{debug, warn};
 
 use super::Worker;
@@ -26,9 +26,9 @@ impl Worker {
     /// Decides about all clients that connect to a socket. `index` is the index of the listener.
     pub(super) async fn accept_quic(self: Rc<Self>, index: usize, listener: Listener) {
         loop {
-            match listener.arrival().await {
-                Arrival::Knock(incoming) => self.place_quic(index, incoming),
-                Arrival::Again(worker, handover) => {
+            match listener.next_event().await {
+                ListenerEvent::Incoming(incoming) => self.place_quic(index, incoming),
+                ListenerEvent::Retransmission(worker, handover) => {
                     let listener = index;
                     let message = Message::QuicRetransmission { listener, handover };
                     self.shared().send(worker, message);
@@ -38,13 +38,13 @@ impl Worker {
     }
 
     /// Checks the limits, and passes the client to its worker.
-    fn place_quic(self: &Rc<Self>, listener: usize, incoming: Knock) {
+    fn place_quic(self: &Rc<Self>, listener: usize, incoming: Incoming) {
         let peer = incoming.peer();
         let address = peer.ip().to_canonical();
         let (gate, placement) = (&self.shared().gate, &self.shared().placement);
         // Source addresses are easy to forge: if many clients connect, each must prove its address.
-        if incoming.may_be_asked() && gate.is_crowded(address) {
-            return incoming.ask();
+        if incoming.may_be_validated() && gate.is_crowded(address) {
+            return incoming.request_validation();
         }
         let permit = match gate.enter(address) {
             Ok(permit) => permit,
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// Serves a client whose first packet another worker received.
+    /// Serves a client after another worker received its first packet.
     pub(super) fn accept_forwarded_quic(self: &Rc<Self>, client: QuicClient) {
         let QuicClient {
             listener,
@@ -92,13 +92,13 @@ impl Worker {
         drop(self.take_over(listener, handover));
     }
 
-    fn take_over(&self, listener: usize, handover: Handover) -> Option<Knock> {
+    fn take_over(&self, listener: usize, handover: Handover) -> Option<Incoming> {
         let listener = self.quic_listeners.borrow().get(listener).cloned();
         listener?.take_over(handover)
     }
 
     /// Runs the handshake, then serves the connection.
-    fn serve_quic(self: &Rc<Self>, incoming: Knock, permit: Permit, slot: Slot) {
+    fn serve_quic(self: &Rc<Self>, incoming: Incoming, permit: Permit, slot: Slot) {
         let worker = Rc::clone(self);
         self.handle().spawn(async move {
             let peer = incoming.peer();

@@ -1,31 +1,31 @@
-//! How fast a path delivers, as acknowledgements show it. draft-cheng-iccrg-delivery-rate
+//! The delivery rate of a path, measured from acknowledgements. draft-cheng-iccrg-delivery-rate
 //!
-//! What has been delivered while a packet was under way, over the time that it took, or that it
-//! took to send as much: whichever is longer. The controller is told when packets are sent, and
-//! of each acknowledged one when that was; so what is remembered of a packet is remembered for
-//! its time of sending, once for all that left in one turn.
+//! The rate is the number of bytes delivered while a packet was in flight, divided by that time or
+//! by the time of sending them, whichever is longer. quinn-proto reports the send time of packets
+//! when they are sent and when they are acknowledged. So the state of a packet is stored by its send
+//! time, once for all packets of one turn.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Times of sending that are remembered. With more under way the time before is taken, and the
-/// rate is one over a longer time.
+/// Most stored send times. With more packets in flight an earlier time is used, and the rate is
+/// measured over a longer time.
 const MARKS_MAX: usize = 2048;
 
-/// What has been delivered, and what had been when packets were sent.
+/// Delivered bytes now, and at the time when packets were sent.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
-    /// Bytes in all.
+    /// Number of delivered bytes.
     bytes: u64,
-    /// When the last of them were acknowledged, and when those were sent.
+    /// Time of the last acknowledgement, and send time of its newest packet.
     at: Instant,
     sent: Instant,
-    /// Nothing is under way.
+    /// No packet is in flight.
     is_idle: bool,
-    /// Until so many bytes are delivered, the sender had less to send than it might.
+    /// Number of delivered bytes up to which the sender was limited by its data.
     limited_until: u64,
     marks: VecDeque<Mark>,
-    /// Bytes of the acknowledgement that is being taken in, and when its newest packet was sent.
+    /// Bytes of the acknowledgement in progress, and the send time of its newest packet.
     batch: Option<(u64, Instant)>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Sample {
     pub(super) bytes: u64,
     /// When the newest packet that it covers was sent.
     pub(super) sent: Instant,
-    /// For how long that packet was under way.
+    /// Time that the packet was in flight.
     pub(super) round_trip: Duration,
     /// Bytes delivered meanwhile, and in what time.
     delivered: u64,

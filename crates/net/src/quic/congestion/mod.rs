@@ -1,19 +1,19 @@
-//! A sender that loss does not stop: it sends by what the path has delivered.
+//! A BBR congestion controller: it sends at the measured delivery rate of the path.
 //!
-//! After BBR (draft-ietf-ccwg-bbr): the most bytes per second that acknowledgements have shown
-//! lately, times the shortest round trip, is what the path holds without a queue. Twice that is
-//! what may be under way, and what acknowledgements are known to hold back besides. If the path is
-//! not full with it, twice as much is delivered in the next round trip, so the same rule finds the
-//! path's rate at the start and whenever there is more of it; if it is full, the queue holds no
-//! more than the path.
+//! It follows BBR (draft-ietf-ccwg-bbr). The bandwidth-delay product is the highest recent delivery
+//! rate times the shortest round-trip time: the path holds these bytes without a queue. The
+//! congestion window is twice this product, plus the data that delayed acknowledgements cover. If
+//! the path is not full with this window, it delivers twice as much in the next round trip. So the
+//! same rule finds the rate at the start, and later increases. If the path is full, the queue is at
+//! most as long as the path.
 //!
-//! Loss counts when it is more than paths lose by themselves: then what may be under way shrinks
-//! until it is not. Now and then there is little under way for two round trips, so that the
-//! shortest one is seen.
+//! Loss counts only above the usual loss of a path. The window then shrinks until the loss is below
+//! it. From time to time the window is small for two round trips, to measure the shortest round-trip
+//! time.
 //!
-//! quinn-proto has a sender of that name, too. It takes one packet over the time between two
-//! acknowledgements for the rate, which is too little by as many packets as an acknowledgement
-//! covers: 64 here. It comes to a standstill where the round trip is short.
+//! quinn-proto has a BBR controller, too. It computes the rate as one packet per acknowledgement,
+//! which is too low by the number of packets that an acknowledgement covers: 64 here. It stalls on
+//! paths with a short round-trip time.
 
 mod delivery;
 mod filter;
@@ -30,33 +30,33 @@ use quinn_proto::congestion::{Controller, ControllerFactory};
 use delivery::{Delivery, Sample};
 use filter::Most;
 
-/// What may be under way, in parts of 16 of what the path holds: until the rate is known, after
-/// that, and while the shortest round trip is looked for. The first lets the rate double in each
+/// Congestion window in sixteenths of the bandwidth-delay product: until the rate is known, after
+/// that, and while the shortest round-trip time is measured. The first lets the rate double in each
 /// round trip, 2 / ln 2.
 const GAIN_STARTUP: u64 = 46;
 const GAIN_CRUISE: u64 = 32;
 const GAIN_PROBE: u64 = 8;
-/// The same at least, however much is lost. What is a little more than the path holds finds the
-/// rate again that such a loss hides.
+/// Smallest window with high loss. A little more than the bandwidth-delay product finds the rate
+/// again that the loss has hidden.
 const GAIN_LOSSY: u64 = 17;
-/// The rate is known after as many round trips in which it has not grown by a quarter.
+/// Number of round trips without growth by a quarter after which the rate is known.
 const FLAT_ROUNDS: u32 = 3;
-/// Rounds that the highest rate is remembered for. Short ones count as one, so that a thread that
-/// waits for a processor does not make the path look slow.
+/// Number of rounds for which the highest rate is valid. A round has a minimum time, so that a thread
+/// that waits for a processor does not make the path appear slow.
 const ROUNDS_KEPT: u64 = 10;
 const ROUND_LEAST: Duration = Duration::from_millis(10);
-/// After so long the shortest round trip is looked for again.
+/// Time after which the shortest round-trip time is measured again.
 const ROUND_TRIP_KEPT: Duration = Duration::from_secs(10);
-/// And for so many round trips: one until the queue is gone, one to see it.
+/// Number of round trips of a measurement: one empties the queue, one measures.
 const PROBE_ROUNDS: u32 = 2;
-/// One of so many bytes lost is more than paths lose by themselves, 5 %; judged over as many
-/// datagrams at least.
+/// Loss above one byte in this number (5 %) counts as congestion, measured over at least this number
+/// of datagrams.
 const LOSS_PARTS: u64 = 20;
 const LOSS_DATAGRAMS: u64 = 100;
-/// The ceiling over what may be under way rises by one of 32 parts in a round in which little is
-/// lost, and after as many rounds by twice as much.
+/// Number of rounds with little loss after which the ceiling of the window rises twice as fast. In
+/// each round it rises by 1/32.
 const CALM_ROUNDS: u32 = 2;
-/// Datagrams that may be under way at least, and those of a start. RFC 9002 7.2
+/// Smallest window in datagrams, and the initial one. RFC 9002 7.2
 const WINDOW_LEAST: u64 = 10;
 const INITIAL_BYTES: u64 = 14_720;
 
@@ -70,14 +70,14 @@ impl ControllerFactory for BbrFactory {
     }
 }
 
-/// What is known of a path, and what may be under way on it.
+/// The measured state of a path, and the congestion window.
 #[derive(Clone, Debug)]
 pub(crate) struct Bbr {
     /// Bytes of a datagram.
     datagram: u64,
-    /// Bytes that may be under way, but for `probe` and `ceiling`.
+    /// Congestion window in bytes, without the limits of `probe` and `ceiling`.
     window: u64,
-    /// Bytes that may be under way since more were lost.
+    /// Ceiling of the window in bytes after loss.
     ceiling: Option<Ceiling>,
     delivery: Delivery,
     /// Bytes per second.
@@ -111,7 +111,7 @@ struct Round {
     is_marked: bool,
 }
 
-/// Too much was lost with more under way than this.
+/// Window in bytes above which the loss was too high.
 #[derive(Clone, Copy, Debug)]
 struct Ceiling {
     bytes: u64,
@@ -209,7 +209,7 @@ impl Bbr {
         let Some(rate) = sample.rate(self.round_trip) else {
             return;
         };
-        // Who had nothing to send shows only that the path is no slower.
+        // A sender without data shows only that the path is not slower.
         if !sample.is_limited || rate > self.rate.value() {
             self.rate.note(self.round.number, rate, ROUNDS_KEPT);
         }
@@ -228,7 +228,7 @@ impl Bbr {
         self.burst.note(self.round.number, beyond, ROUNDS_KEPT);
     }
 
-    /// Looks at what was lost. A few datagrams are not enough to tell that it is too much, but the
+    /// Evaluates the loss. A few datagrams are not enough to detect too much loss, but the
     /// ceiling rises if it is not: else few would stay few.
     fn judge_loss(&mut self) {
         let all = self.round.delivered + self.round.lost;

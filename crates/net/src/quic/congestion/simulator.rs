@@ -1,4 +1,4 @@
-//! Senders on a line that is simulated: one bottleneck with a queue, one seed, no clock.
+//! Senders on a simulated path: one bottleneck with a queue, one seed, no clock.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Bbr;
 
-/// The receiver answers so many datagrams at once, or fewer after that time, as ours does.
+/// Number of datagrams that the receiver acknowledges at once, and the delay for fewer, as in `link`.
 const UNANSWERED: u32 = 64;
 const UNANSWERED_FOR: Duration = Duration::from_millis(1);
 /// quinn-proto's pacer: bytes refill a quarter faster than the window in each round trip.
@@ -14,7 +14,7 @@ const BURST_FOR: f64 = 0.002;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What decides how much is under way.
+/// The congestion controller.
 enum Pace {
     Bbr(Box<Bbr>),
     /// RFC 9002 7, to live with.
@@ -231,7 +231,7 @@ impl Line {
         }
     }
 
-    /// What is under way up to that number is lost.
+    /// Packets in flight up to that number are lost.
     fn lose(&mut self, from: usize, last: u64) {
         let now = self.now;
         let sender = &mut self.senders[from];
@@ -339,7 +339,7 @@ fn lines_are_filled() {
         // Forty round trips and a bit for the start.
         line.run(round_trip * MS * 40 + 100 * MS);
         for second in 0..12 {
-            // One of them has four round trips in which there is little under way.
+            // One of them has four round trips with little data in flight.
             let share = line.share(Duration::from_secs(1));
             assert!(share > 0.7, "{mbit} {round_trip} {second}: {share}");
         }
@@ -486,7 +486,7 @@ fn two_of_them_share_a_line() {
 }
 
 #[test]
-fn who_takes_loss_for_congestion_is_left_something() {
+fn a_loss_based_sender_gets_a_share() {
     let mut line = Line::new(100 * MBIT, 20 * MS, 500_000, 0);
     line.bbr();
     line.add(
