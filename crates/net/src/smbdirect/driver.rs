@@ -637,7 +637,7 @@ impl Shared {
     fn time_out(&self) -> bool {
         let mut state = self.state.borrow_mut();
         if state.is_over() {
-            debug!(peer = %self.peer, "the queue pair does not end by itself");
+            debug!(peer = %self.peer, "the queue pair did not end within its time limit");
             return true;
         }
         let now = state.now();

@@ -564,7 +564,7 @@ fn finish(result: io::Result<usize>, wanted: usize) -> Result<(), Failure> {
         Err(error) => Err(match error.raw_os_error() {
             Some(libc::EFAULT) => Failure::RemoteAccess,
             Some(libc::ESRCH) => Failure::PeerDisconnected,
-            _ => Failure::Device(format!("cannot reach into the peer: {error}")),
+            _ => Failure::Device(format!("cannot access memory of the peer: {error}")),
         }),
     }
 }

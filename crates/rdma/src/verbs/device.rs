@@ -266,7 +266,7 @@ fn cannot_register(bytes: usize) -> io::Error {
         io::ErrorKind::OutOfMemory => " (see the limit of locked memory, `ulimit -l`)",
         _ => "",
     };
-    let text = format!("{bytes} bytes cannot be registered{hint}: {error}");
+    let text = format!("cannot register {bytes} bytes{hint}: {error}");
     io::Error::new(error.kind(), text)
 }
 

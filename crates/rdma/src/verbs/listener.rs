@@ -63,7 +63,9 @@ impl Listener for VerbsListener {
                 ffi::EVENT_CONNECT_REQUEST => {
                     match Id::of_request(self.devices.library(), event.id) {
                         Ok(id) => return Ok(Some(self.request(id, event.peer))),
-                        Err(error) => tracing::warn!(%error, "a request to connect is lost"),
+                        Err(error) => {
+                            tracing::warn!(%error, "cannot take over a connection request")
+                        }
                     }
                 }
                 ffi::EVENT_DEVICE_REMOVAL => return Err(removed()),

@@ -72,7 +72,7 @@ fn lift_limit_of_locked_memory() {
     // SAFETY: the limit is writable during the call.
     let is_known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut now) == 0 };
     if is_known && set(limit(now.rlim_max, now.rlim_max)) {
-        tracing::debug!(bytes = now.rlim_max, "limit of locked memory");
+        tracing::debug!(bytes = now.rlim_max, "raised the limit of locked memory");
     }
 }
 

@@ -195,7 +195,7 @@ impl VerbsQueuePair {
         for (key, exposure) in std::mem::take(&mut self.exposures) {
             assert!(
                 exposure.window.is_none(),
-                "an open window keeps its region registered"
+                "a bound window keeps its region registered"
             );
             self.take_back(key, exposure);
         }

@@ -451,7 +451,9 @@ impl VerbsQueuePair {
         // SAFETY: `operations` and `exposures` own all memory, registrations and windows of the
         // requests until their completion, or until the end of the queue pair.
         if let Err(error) = unsafe { bound.posting.post() } {
-            self.end(Failure::Device(format!("a request was not taken: {error}")));
+            self.end(Failure::Device(format!(
+                "the device did not accept a request: {error}"
+            )));
         }
     }
 
