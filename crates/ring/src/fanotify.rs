@@ -4,11 +4,17 @@
 //! system, and the process needs no privilege (Linux 5.13). Events name directories and files by
 //! handles, which outlive a rename.
 //!
-//! # Why not inotify
+//! # Why both fanotify and inotify are in use
 //!
-//! An event of fanotify reports whether this process caused it, so a watcher for changes by other
-//! processes can leave out its own. inotify does not report that, and guessing loses changes or
-//! reports them twice. And fanotify reports a rename as one event with both names.
+//! Two features of the `vfs` crate watch directories:
+//!
+//! - Notifications for clients (`posix/changes/`) use fanotify. An event reports whether this
+//!   process caused it, so the watcher leaves out the server's own changes. inotify does not report
+//!   that, and guessing loses changes or reports them twice. And fanotify reports a rename as one
+//!   event with both names.
+//! - The index of names (`posix/index.rs`) uses inotify. It needs only names, in order, and the
+//!   server's own changes as well. inotify also works on file systems without handles, and on
+//!   kernels before 5.17, where a server without the index would be slow.
 
 use std::ffi::CStr;
 use std::fmt;

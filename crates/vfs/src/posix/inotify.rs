@@ -1,4 +1,5 @@
-//! The kernel's events about names in directories: inotify.
+//! The kernel's events about names in directories: inotify. The notifications for clients use
+//! fanotify instead; `ring/src/fanotify.rs` explains why both are in use.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
