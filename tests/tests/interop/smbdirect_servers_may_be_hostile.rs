@@ -320,7 +320,7 @@ fn silence_is_borne_for_as_long_as_was_said() -> Result<()> {
     };
     // That takes as long as a login may.
     let output = run(one_credit, &["ls", "{}"])?;
-    let is_told = output.errors.contains("the server does not answer in time");
+    let is_told = output.errors.contains("the server did not answer in time");
     ensure!(output.code == Some(NO_ANSWER) && is_told, "{output}");
     fails(
         &|direct| direct.hello(0),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_not_here_is_nobody() {
+    fn a_server_on_another_host_is_not_found() {
         let (_ours, _theirs, mut ends) = connected("127.0.0.1:0");
         ends.peer = "192.0.2.1:445".parse().expect("given");
         assert_eq!(Server::of(&[ends], &RdmaChoice::Verbs), None);

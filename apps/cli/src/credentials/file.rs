@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_without_the_password() {
+    fn an_error_does_not_show_the_password() {
         let error = load("[[login]]\nhost = \"a\"\npasword = \"secret\"\n", 0o600);
         let error = error.expect_err("a mistake");
         assert!(error.starts_with("line 3: "), "{error}");

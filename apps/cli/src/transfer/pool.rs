@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_stops_nobody() {
+    fn a_full_queue_does_not_block() {
         let count_1 = count(1, 0, 10_000);
         assert_eq!((count_1.directories, count_1.files), (1, 10_000));
         let count_4 = count(4, 2, 10_000);
