@@ -34,8 +34,12 @@ pub struct PayloadToken(pub u64);
 /// A received frame without its length prefix. The core decrypts the bytes in place.
 #[derive(Debug)]
 pub struct Inbound<'a> {
-    /// The bytes from the start of the SMB2, SMB1 or transform header to the end of the frame.
+    /// The frame without its length prefix: from the first byte of the SMB2, SMB1 or transform
+    /// header to its end.
     pub bytes: &'a mut [u8],
+    /// A buffer for the message of a frame that is longer than the frame, such as a compressed one.
+    /// The core overwrites it. The driver may pass the same buffer again.
+    pub scratch: &'a mut Vec<u8>,
 }
 
 /// The effects of a call into the core, in order. The driver owns the queue and reuses it.

@@ -108,7 +108,10 @@ impl Host {
         if self.is_closed || self.is_disconnected {
             return Ok(());
         }
-        let inbound = Inbound { bytes: &mut frame };
+        let inbound = Inbound {
+            bytes: &mut frame,
+            scratch: &mut Vec::new(),
+        };
         self.connection
             .receive(around.now, inbound, &mut self.effects);
         self.perform(&frame, around)

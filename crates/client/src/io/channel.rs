@@ -224,7 +224,11 @@ impl Channel {
     ) -> Option<Retained> {
         let now = self.thread.now();
         let State { core, effects, .. } = state;
-        let message = Inbound { bytes: &mut *bytes };
+        let mut scratch = Vec::new();
+        let message = Inbound {
+            bytes: &mut *bytes,
+            scratch: &mut scratch,
+        };
         core.receive(now, message, effects);
         self.note_credits(core);
         let mut frame = Frame::new(bytes, may_stay);

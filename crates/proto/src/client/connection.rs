@@ -176,7 +176,7 @@ impl Connection {
 
     /// Handles a received frame.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
-        let Inbound { bytes } = message;
+        let Inbound { bytes, scratch: _ } = message;
         if self.phase == Phase::Over {
             return;
         }

@@ -302,7 +302,14 @@ impl Link {
         match self.client.expect(start, frame.len()) {
             Expect::Frame => {
                 let bytes = &mut frame;
-                self.client.receive(now, Inbound { bytes }, &mut effects);
+                self.client.receive(
+                    now,
+                    Inbound {
+                        bytes,
+                        scratch: &mut Vec::new(),
+                    },
+                    &mut effects,
+                );
             }
             Expect::Split { head, request, len } => {
                 let (head, payload) = frame.split_at_mut(head);

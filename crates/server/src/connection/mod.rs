@@ -162,7 +162,8 @@ impl Connection {
     fn handle_frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
         self.with_core(frame, |core, now, frame, effects| {
             let bytes = frame.bytes();
-            core.receive(now, Inbound { bytes }, effects);
+            let scratch = &mut Vec::new();
+            core.receive(now, Inbound { bytes, scratch }, effects);
         });
     }
 

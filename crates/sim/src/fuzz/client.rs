@@ -286,7 +286,14 @@ impl Customer {
             }
             Expect::Frame => {
                 let bytes = &mut frame;
-                self.client.receive(now, Inbound { bytes }, &mut effects);
+                self.client.receive(
+                    now,
+                    Inbound {
+                        bytes,
+                        scratch: &mut Vec::new(),
+                    },
+                    &mut effects,
+                );
             }
         }
         self.perform(effects, len);

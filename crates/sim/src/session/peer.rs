@@ -237,7 +237,14 @@ impl Peer {
             Expect::Frame => {
                 let Channel { core, effects, .. } = channel;
                 let bytes = &mut frame[..];
-                core.receive(around.now, Inbound { bytes }, effects);
+                core.receive(
+                    around.now,
+                    Inbound {
+                        bytes,
+                        scratch: &mut Vec::new(),
+                    },
+                    effects,
+                );
                 self.perform(link, &frame, around)
             }
             Expect::Split { head, .. } => {

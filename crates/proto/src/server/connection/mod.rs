@@ -132,11 +132,10 @@ impl Connection {
 
     /// Takes a frame. What it leads to is in `effects`.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
-        let Inbound { bytes } = message;
         if self.is_over {
             return;
         }
-        if let Err(violation) = self.frame(now, bytes, effects) {
+        if let Err(violation) = self.frame(now, message, effects) {
             self.end(violation, effects);
         }
         self.settle(now, effects);

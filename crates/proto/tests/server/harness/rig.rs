@@ -143,7 +143,10 @@ impl Rig {
         let mut bytes = frame.to_vec();
         let now = self.now;
         let mut effects = Effects::new();
-        let bytes_in = Inbound { bytes: &mut bytes };
+        let bytes_in = Inbound {
+            bytes: &mut bytes,
+            scratch: &mut Vec::new(),
+        };
         self.connection_mut(id).receive(now, bytes_in, &mut effects);
         self.perform(id, effects, &bytes);
     }
