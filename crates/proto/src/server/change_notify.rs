@@ -1,7 +1,7 @@
 //! CHANGE_NOTIFY: wait until something happens in a directory. \[MS-SMB2\] 3.3.5.19
 //!
-//! `watch.rs` knows who watches; the handlers of what happens [report](Context::report) it, and the
-//! file system tells what other processes do.
+//! `watch.rs` holds the watches. Handlers [report](Context::report) the changes of clients, and the
+//! file system reports those of other processes.
 
 use alloc::sync::Arc;
 
@@ -17,8 +17,9 @@ use crate::server::context::{Context, Parked, Progress, Reply};
 use crate::server::open::{Need, Open, malformed};
 use crate::server::watch::{Event, News, Scope};
 
-/// Bytes of changes that are kept for a watch until it is asked again, whatever it has room for:
-/// what a client of Windows may ask for over a network. Beyond that it is told to look for itself.
+/// Maximum bytes of changes that a watch keeps until the next request, even if the client's buffer
+/// is larger: the largest buffer of a Windows client over a network. With more changes the client
+/// has to list the directory.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// What goes on once something has happened.
@@ -49,10 +50,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let max_len = request.output_buffer_length as usize;
     let (file, scope) = (open.file, scope(&open, &request));
     let limit = context.server.config.limits.watches_per_connection;
-    let place = || context.session.origin.room.watches.add(limit);
+    let place = || context.session.origin.quotas.watches.add(limit);
     if context.server.watches.watch(file, scope, place)? {
-        // Nobody waits for it: the request is to wait already when what it waits for happens, and
-        // to be there for a CANCEL.
+        // Without waiting for the outcome: the request has to be in the table before the first
+        // change, and for a CANCEL.
         let is_tree = scope.is_tree;
         context.run(FileOp::OnOpen(file, Operation::Watch { is_tree }));
     }
@@ -91,7 +92,7 @@ impl Step {
         }
     }
 
-    /// Tells what has happened, or waits for it.
+    /// Answers with the changes, or waits for some.
     fn look(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let (key, op) = (self.open.key, self.op);
         // smbtorture smb2.notify.rmdir1
@@ -128,7 +129,7 @@ pub(crate) fn of_name(is_directory: bool) -> CompletionFilter {
 }
 
 impl Context<'_> {
-    /// Tells those who watch what happened through this open.
+    /// Reports changes through this open to the watches.
     pub(crate) fn report(&mut self, open: LocalOpen, events: &[Event<'_>]) {
         let server = self.server;
         if !server.watches.is_empty() {
@@ -137,7 +138,7 @@ impl Context<'_> {
         }
     }
 
-    /// Tells those who watch that something of an open file changed.
+    /// Reports a change of an open file to the watches.
     pub(crate) fn report_change(&mut self, open: &Open, filter: CompletionFilter) {
         if self.server.watches.is_empty() {
             return;
@@ -148,7 +149,7 @@ impl Context<'_> {
         self.report_at(open, FileAction::MODIFIED, filter, &path);
     }
 
-    /// Tells those who watch what happened to one name.
+    /// Reports a change of one name to the watches.
     pub(crate) fn report_at(
         &mut self,
         open: &Open,

@@ -3,8 +3,8 @@
 //!
 //! A session lives as long as one of its channels does. Once it ends, each connection takes its own
 //! requests to their end, and the one that is done last closes what the session has open: so no
-//! request of any channel acts on an open that is closed behind its back, and whoever waits for the
-//! session to be gone hears of it when nothing of it is left.
+//! request of any channel acts on a closed open, and requests that wait for the end of the session
+//! continue when all its opens are closed.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) struct ChannelList {
 struct State {
     channels: BTreeMap<ConnectionId, Channel>,
     stage: Stage,
-    /// Who is to be told when the session is gone.
+    /// The connections to notify when all opens of the session are closed.
     waiting: Vec<ConnectionId>,
 }
 
@@ -135,8 +135,8 @@ impl ChannelList {
         is_last
     }
 
-    /// The session ends. The connections that are to be told, but for the one that says so: none
-    /// where it ended before.
+    /// Ends the session. Returns the other connections, which the caller notifies; none if the
+    /// session has ended before.
     pub(crate) fn end(&self, by: ConnectionId) -> Vec<ConnectionId> {
         let mut state = self.state.lock();
         if state.stage != Stage::Alive {
@@ -147,7 +147,8 @@ impl ChannelList {
         others.copied().collect()
     }
 
-    /// A connection is to be told when the session is gone. Not if it is already.
+    /// Registers a connection for the notice that all opens are closed. Returns false if they are
+    /// already.
     pub(crate) fn await_end(&self, connection: ConnectionId) -> bool {
         let mut state = self.state.lock();
         if state.stage == Stage::Gone {
@@ -165,7 +166,7 @@ impl ChannelList {
         was_there && state.channels.is_empty()
     }
 
-    /// What the session had open is closed. Who is to be told.
+    /// All opens of the session are closed. Returns the connections to notify.
     pub(crate) fn gone(&self) -> Vec<ConnectionId> {
         let mut state = self.state.lock();
         state.stage = Stage::Gone;

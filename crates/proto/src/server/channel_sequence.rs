@@ -2,7 +2,7 @@
 //! \[MS-SMB2\] 3.3.5.2.10
 //!
 //! A client that loses a channel sends what it has no answer to again on another one, with the
-//! next ChannelSequence and as a replay. What it sent before may still be under way here, or
+//! next ChannelSequence and as a replay. The earlier requests may still be pending here, or
 //! not even read yet: neither may take effect after what came later.
 
 /// The requests that act on an open.
@@ -23,7 +23,7 @@ const LATER: u16 = 0x7FFF;
 
 impl ChannelSequence {
     /// The generation under which a request is counted; `None` if it came too late, or if it is a
-    /// replay and what it replays may still be under way.
+    /// replay and the request that it repeats may still be pending.
     ///
     /// The specification counts a replay that brings a new number without a look at what is under
     /// way. Then a WRITE could land after its own replay, and over what came after that.

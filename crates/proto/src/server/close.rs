@@ -1,7 +1,7 @@
 //! CLOSE, and what else ends an open. \[MS-SMB2\] 3.3.5.10, 3.3.4.17
 //!
 //! The last open of a file that is to go removes its name: first the name, then the opens, so
-//! that nobody finds the number of the file used again while it is still in the table.
+//! that the number of the file is not used again while the file is still in the table.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) struct Unlinking {
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let open = context.open(request.file_id)?;
-    // Whoever takes it out of the table closes it, and nobody else.
+    // Only the request that takes the open out of the table closes it.
     let taken = context.session.opens.lock().remove(&open.id.volatile);
     let open = taken.ok_or(Status::FILE_CLOSED)?;
     if request.flags.contains(CloseFlags::POSTQUERY_ATTRIB) {
@@ -129,7 +129,7 @@ fn describe(metadata: &Metadata) -> Response {
     }
 }
 
-/// Who watches through an open that left, or a directory that is to go, watches no more.
+/// Ends the watches of a closed open, and wakes those of a directory that will be deleted.
 fn end_watches(server: &Server, open: &Open) -> Notices {
     let mut notices = server.watches.end(open.file);
     if !server.watches.is_empty() && server.files.is_delete_pending(open.key) {
@@ -139,7 +139,7 @@ fn end_watches(server: &Server, open: &Open) -> Notices {
 }
 
 /// Closes an open that is out of its session's table already: its tree, session or connection
-/// ended, and nobody waits for an answer. \[MS-SMB2\] 3.3.4.17
+/// ended, and no request waits for it. \[MS-SMB2\] 3.3.4.17
 ///
 /// Returns the operations that close it.
 pub(crate) fn abandon(

@@ -1,4 +1,4 @@
-//! What a server is told before it starts.
+//! The configuration of a server.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -16,10 +16,11 @@ use crate::token::Token;
 /// Windows offers 8 MiB.
 pub const MAX_IO: u32 = 8 << 20;
 
-/// What a server is told before it starts. \[MS-SMB2\] 3.3.1.5
+/// The configuration of a server. It does not change while the server runs.
+/// \[MS-SMB2\] 3.3.1.5
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The name that clients see, in what tells of the server. Not more than 15 letters.
+    /// The NetBIOS name that clients see in replies about the server. At most 15 characters.
     pub name: String,
     /// The domain or workgroup; the name where there is none.
     pub domain: String,
@@ -37,11 +38,11 @@ pub struct Config {
     pub security_blob: Vec<u8>,
     /// RequireMessageSigning.
     pub signing_required: bool,
-    /// RejectUnencryptedAccess: every session is sealed.
+    /// RejectUnencryptedAccess: every session is encrypted.
     pub encryption_required: bool,
-    /// Whether a client may have its transport do what a seal does, where that is as good: then
-    /// what must be sealed need not be on that connection. Off: what QUIC carries is sealed once
-    /// more where it must be. \[MS-SMB2\] 2.2.3.1.5
+    /// Whether SMB encryption may be left to a transport that encrypts, if the client asks for it.
+    /// Otherwise messages that must be encrypted are encrypted over QUIC once more. \[MS-SMB2\]
+    /// 2.2.3.1.5
     pub transport_security: bool,
     /// Whether a session may be carried by several connections. \[MS-SMB2\] 3.3.1.5,
     /// IsMultiChannelCapable
@@ -62,7 +63,7 @@ pub struct Config {
     pub shares: Vec<Arc<Share>>,
 }
 
-/// What one peer may use up.
+/// Limits on the resources that one client uses.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Credits of one connection. Samba and Windows give 8192.
@@ -73,7 +74,7 @@ pub struct Limits {
     pub sessions_per_connection: usize,
     /// Connections of one session. Windows allows 32.
     pub channels_per_session: usize,
-    /// Logins under way on one connection.
+    /// Logins in progress on one connection.
     pub logins_per_connection: usize,
     /// Requests of one connection that were answered with an interim response: each has given
     /// its credits back. Samba and Windows allow 512.
@@ -86,15 +87,15 @@ pub struct Limits {
     pub opens_per_connection: usize,
     /// Pipes of all sessions that one connection made. Each may hold some 60 KiB.
     pub pipes_per_connection: usize,
-    /// Watched directories of all sessions that one connection made: each may keep 64 KiB of what
-    /// happened, and costs whoever changes something a look at it.
+    /// Watched directories of all sessions that one connection made: each may keep 64 KiB of
+    /// changes, and each change in the share checks it.
     pub watches_per_connection: usize,
     /// Byte-range locks of one open.
     pub locks_per_open: usize,
     /// Byte-range locks of one file.
     pub locks_per_file: usize,
     /// Requests of one connection that wait for a byte-range lock. Each keeps its credit or is one
-    /// of the asynchronous ones, and costs whoever unlocks a look at it.
+    /// of the asynchronous ones, and each unlock checks it.
     pub lock_waits: usize,
     /// Bytes of a frame before a login.
     pub frame_before_login: usize,
@@ -201,21 +202,21 @@ pub struct Share {
     pub kind: ShareKind,
     /// What a list of shares says about it.
     pub comment: String,
-    /// Nobody writes.
+    /// Whether the share is read-only.
     pub read_only: bool,
     /// Shown in a list of shares.
     pub listed: bool,
-    /// EncryptData: its requests must be sealed.
+    /// EncryptData: its requests must be encrypted.
     pub encryption_required: bool,
     /// Whether clients may cache what they open: not where others than this server change files.
     /// \[MS-SMB2\] 3.3.5.9
     pub oplocks: bool,
     /// Whether clients may watch directories. \[MS-SMB2\] 3.3.5.19
     pub notify: bool,
-    /// Who may enter; `None`: every named account.
+    /// The accounts that may connect; `None` for every named account.
     pub users: Option<Vec<String>>,
     /// Whether guest and anonymous sessions may enter.
     pub guest: bool,
-    /// Whose rights file operations have, in place of the session's own.
+    /// The identity of file operations, in place of that of the session.
     pub force_token: Option<Arc<Token>>,
 }

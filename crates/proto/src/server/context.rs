@@ -1,8 +1,8 @@
-//! What a command's handler sees, and what it comes to.
+//! The input of a command's handler, and its result.
 //!
 //! Each command that has an open to act on lives in a file of its own with one entry:
-//! `start(context, message) -> Result<Progress<Step>, Status>`, where `Step` is a type of that file.
-//! A handler that has to wait for an operation pushes an effect with [`Context::wait`] and returns
+//! `start(context, message) -> Result<Progress<Step>, Status>`. `Step` is a type of that file. A
+//! handler that has to wait for an operation pushes an effect with [`Context::wait`] and returns
 //! [`Progress::Wait`] with the step; the outcome is passed to `resume` of that step. The frame of
 //! the request is no longer available then: the step holds all that the handler still needs.
 
@@ -29,7 +29,7 @@ use crate::server::tree::TreeConnect;
 use crate::time::{Instant, Now};
 use crate::violation::Violation;
 
-/// What a handler sees of its request and of the world.
+/// The request of a handler and the state that the handler may use.
 pub(crate) struct Context<'a> {
     pub(crate) now: Now,
     pub(crate) server: &'a Arc<Server>,
@@ -46,13 +46,13 @@ pub(crate) struct Context<'a> {
     pub(crate) carrier: Carrier,
     /// What must be true of the bytes of the answer.
     pub(crate) access: Access,
-    /// Whether the request came sealed.
-    pub(crate) is_sealed: bool,
+    /// Whether the request was encrypted.
+    pub(crate) is_encrypted: bool,
     /// Whether no member of the compound follows.
     pub(crate) is_last: bool,
     /// Whether the client gave up on the request while it waited.
     pub(crate) is_cancelled: bool,
-    /// Whether the connection is lost: nobody hears the answer.
+    /// Whether the connection is lost: the answer will not be sent.
     pub(crate) is_lost: bool,
     /// The count of the request on the open that it acts on. \[MS-SMB2\] 3.3.5.2.10
     pub(crate) outstanding: &'a mut Option<OutstandingRequest>,
@@ -62,7 +62,7 @@ pub(crate) struct Context<'a> {
     /// The open that a related request means: of the member of the compound before. A CREATE that
     /// succeeds puts its open here; that one failed is noted by the connection.
     pub(crate) related_open: &'a mut RelatedOpen,
-    /// The key of memory of the client that is to be taken back when the request is answered.
+    /// The key of client memory that the answer invalidates.
     pub(crate) invalidate: &'a mut Option<u32>,
     /// Whether a session may have several connections: NEGOTIATE said so.
     pub(crate) has_multichannel: bool,
@@ -91,7 +91,7 @@ pub(crate) enum Progress<S> {
     Done(Reply),
     /// The world is to complete this operation first.
     Wait(OpId, S),
-    /// An oplock is to be broken first.
+    /// The request waits for another client, such as for the break of an oplock.
     Park(Parked, S),
     /// The connection ends.
     End(Violation),
@@ -180,19 +180,19 @@ impl Context<'_> {
         Progress::Wait(op, step)
     }
 
-    /// Asks for a file operation whose outcome nobody waits for, such as a close after a failure.
+    /// Asks for a file operation without waiting for its outcome, such as a close after a failure.
     pub(crate) fn run(&mut self, operation: FileOp) {
         let op = self.op();
         self.effects.push(Effect::File(op, operation));
     }
 
-    /// Tells other connections, and perhaps this one.
+    /// Sends notices to other connections, and perhaps to this one.
     pub(crate) fn post(&mut self, notices: Notices) {
         self.server.post(notices, self.effects);
     }
 
-    /// The data of a file have changed, or may have: whoever has cached them is told. Afterwards
-    /// and not before: so nobody reads what was there, and caches it, in between.
+    /// The data of a file have changed, or may have: breaks the read caching of clients. The caller
+    /// does this after the change, so that no client reads and caches the old data in between.
     pub(crate) fn data_changed(&mut self, open: &Open) {
         if open.has_readers.load(Ordering::SeqCst) {
             let mut notices = Notices::new();
@@ -253,8 +253,8 @@ impl Context<'_> {
         Sizes::new(&self.server.config, &self.carrier, self.has_large_mtu)
     }
 
-    /// The open that a request names. It becomes the open of the compound: a related request
-    /// means that one, whatever it names itself. \[MS-SMB2\] 3.3.5.2.7.2. Mostly it names ffff...;
+    /// The open that a request names. It becomes the open of the compound: a related request means
+    /// that one and not the one that it names. \[MS-SMB2\] 3.3.5.2.7.2. Mostly it names ffff...;
     /// smbprotocol leaves what its open was called before.
     pub(crate) fn open(&mut self, id: FileId) -> Result<Arc<Open>, Status> {
         let id = match *self.related_open {
@@ -269,7 +269,9 @@ impl Context<'_> {
         if self.dialect >= Dialect::SMB_3_0 && self.outstanding.is_none() {
             *self.outstanding = outstanding_request::admit(&open, &self.header)?;
         }
-        open.ticket.iter().for_each(|ticket| ticket.spend());
+        open.replay_entry
+            .iter()
+            .for_each(|replay_entry| replay_entry.mark_used());
         Ok(open)
     }
 }

@@ -29,8 +29,8 @@ use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::caching::{Granted, oplock_level};
 use crate::server::open::{Open, OpenState, malformed, wire_attributes};
-use crate::server::replay::Known;
-use crate::server::room::Tallied;
+use crate::server::quota::QuotaGuard;
+use crate::server::replay::CompletedCreate;
 use crate::token::Token;
 use contexts::Asked;
 use replayed::Replayed;
@@ -86,7 +86,7 @@ fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
     context.wait(FileOp::Open(plan), step)
 }
 
-/// Whose rights count: those that the share forces, or the user's.
+/// The identity of file operations: that of the share, or that of the user.
 fn token(context: &Context<'_>) -> Arc<Token> {
     match &context.tree.share.force_token {
         Some(token) => token.clone(),
@@ -95,12 +95,12 @@ fn token(context: &Context<'_>) -> Arc<Token> {
 }
 
 /// \[MS-SMB2\] 3.3.5.9 leaves the limits to the server.
-fn place(context: &Context<'_>) -> Result<Tallied, Status> {
+fn place(context: &Context<'_>) -> Result<QuotaGuard, Status> {
     let limits = &context.server.config.limits;
     if context.session.opens.lock().len() >= limits.opens_per_session {
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
-    let opens = &context.session.origin.room.opens;
+    let opens = &context.session.origin.quotas.opens;
     opens.add(limits.opens_per_connection)
 }
 
@@ -217,12 +217,12 @@ impl Entered {
             is_directory: self.opened.metadata.is_directory(),
             granted: self.granted,
             options: self.wanted.options,
-            is_sealed: context.is_sealed,
+            is_encrypted: context.is_encrypted,
             has_readers,
             locks,
             position: AtomicU64::new(0),
-            ticket: self.wanted.ticket.clone(),
-            _place: self.wanted.place.clone(),
+            replay_entry: self.wanted.replay_entry.clone(),
+            _quota: self.wanted.place.clone(),
             sequence: Mutex::default(),
             state: Mutex::new(OpenState::default()),
         };
@@ -241,9 +241,9 @@ impl Entered {
 
 /// The open is complete: into the session's table, and to the client.
 fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>, Status> {
-    // Nobody knows the open, and nobody can ask for it: another channel of the session would be
-    // kept out of the file by it.
-    if context.is_lost && entered.wanted.ticket.is_none() {
+    // The client does not know the open and cannot replay the CREATE: the open would only keep
+    // other channels of the session from the file.
+    if context.is_lost && entered.wanted.replay_entry.is_none() {
         entered.withdraw(context);
         return Err(Status::CANCELLED);
     }
@@ -255,18 +255,25 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
     }
     *context.related_open = RelatedOpen::Open(open.id);
     report(context, entered, &open);
-    let known = Known {
+    let known = CompletedCreate {
         session: context.session.id,
         file_id: open.id,
         action: entered.action(),
         maximal: entered.opened.maximal & context.tree.maximal_access,
     };
-    open.ticket.iter().for_each(|ticket| ticket.fulfil(known));
+    open.replay_entry
+        .iter()
+        .for_each(|replay_entry| replay_entry.complete(known));
     let asked = &entered.wanted.asked;
     Ok(answer(asked, &entered.opened.metadata, &known, level))
 }
 
-fn answer(asked: &Asked, metadata: &Metadata, known: &Known, level: OplockLevel) -> Progress<Step> {
+fn answer(
+    asked: &Asked,
+    metadata: &Metadata,
+    known: &CompletedCreate,
+    level: OplockLevel,
+) -> Progress<Step> {
     let answers = asked.answers(metadata, known.maximal);
     let contexts: Vec<RawContext<'_>> = answers
         .iter()
@@ -277,7 +284,7 @@ fn answer(asked: &Asked, metadata: &Metadata, known: &Known, level: OplockLevel)
     Progress::Done(Reply::message(|out| response.encode(out)))
 }
 
-/// Tells those who watch that the file is new, or empty.
+/// Reports a new or truncated file to the watches.
 fn report(context: &mut Context<'_>, entered: &Entered, open: &Open) {
     let (action, filter) = if entered.opened.created {
         (FileAction::ADDED, of_name(open.is_directory))

@@ -20,8 +20,8 @@ use crate::server::lock_sequence::{Sequence, Waiting};
 use crate::server::notices::{Notices, Waiter};
 use crate::server::open::{Open, malformed};
 
-/// Rights of which an open needs one to lock: else who may not even read could keep all others
-/// from it. Windows asks for as much: LockFileEx.
+/// Rights of which an open needs one to lock: otherwise a user without read access could keep all
+/// others from reading. Windows asks for as much: LockFileEx.
 const DATA: AccessMask = AccessMask(
     AccessMask::FILE_READ_DATA.0
         | AccessMask::FILE_WRITE_DATA.0
@@ -102,7 +102,7 @@ fn is_granted_since(context: &mut Context<'_>, open: &Open, sequence: Sequence) 
     false
 }
 
-/// Who is logged in no longer may unlock, but not lock: as Samba has it.
+/// A session with an expired login may unlock, but not lock, as with Samba.
 fn check_expiry(context: &Context<'_>, is_unlock: bool) -> Result<(), Status> {
     let expires = context.session.rules().and_then(|rules| rules.expires);
     if !is_unlock && expires.is_some_and(|expires| expires <= context.now.instant) {
@@ -122,7 +122,7 @@ fn check_open(open: &Open) -> Result<(), Status> {
     Ok(())
 }
 
-/// What is to be locked, and whether the request may wait: which only one of a single lock may.
+/// The requested locks, and whether the request may wait: only a request for one lock may.
 /// \[MS-SMB2\] 3.3.5.14.2
 fn wanted(elements: &[LockElement]) -> Result<(Vec<Wanted>, bool), Status> {
     let (mut wanted, mut may_wait) = (Vec::with_capacity(elements.len()), false);
@@ -180,7 +180,7 @@ fn wait(
     };
     let limits = &context.server.config.limits;
     let is_replaced = Arc::new(AtomicBool::new(false));
-    // Under the lock of the open, so that whoever comes again finds it in both places or in none.
+    // While the open is locked, so that a replay finds the request in both tables or in none.
     let mut state = open.state.lock();
     let is_granted = open.locks.lock_or_wait(open.file, wanted, waiter, limits)?;
     if let (Some(sequence), false) = (sequence, is_granted) {
@@ -241,15 +241,15 @@ impl Step {
     }
 }
 
-/// What was to be locked is: whoever has cached the file is told, as Windows and Samba do. So
-/// nobody reads from a cache what is locked: smbtorture smb2.oplock.brl1.
+/// The locks are granted: breaks the read caching of clients, as Windows and Samba do, so that no
+/// client reads locked bytes from its cache. smbtorture smb2.oplock.brl1.
 fn locked(
     context: &mut Context<'_>,
     open: &Open,
     sequence: Option<Sequence>,
 ) -> Result<Progress<Step>, Status> {
-    // Who closes an open takes it out of its table first and its locks away then: so a lock that
-    // came in between is seen by either or both.
+    // A CLOSE takes the open out of its table first and removes its locks then: a lock that came
+    // in between is seen by the CLOSE, by this request, or by both.
     if !is_open(context, open) {
         return Err(abandon(context, open));
     }
@@ -263,7 +263,7 @@ fn is_open(context: &Context<'_>, open: &Open) -> bool {
         && session.opens.lock().contains_key(&open.id.volatile)
 }
 
-/// The open was closed meanwhile, and whoever closed it may have looked for its locks too early.
+/// The open was closed meanwhile, and the CLOSE may have removed its locks too early.
 fn abandon(context: &mut Context<'_>, open: &Open) -> Status {
     let mut notices = Notices::new();
     open.locks.leave(open.file, &mut notices);

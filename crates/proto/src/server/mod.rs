@@ -26,8 +26,8 @@ mod op_ids;
 mod open;
 mod operations;
 mod outstanding_request;
+mod quota;
 mod replay;
-mod room;
 mod session;
 mod sizes;
 mod step;
@@ -46,8 +46,8 @@ mod negotiate;
 mod oplock_break;
 mod query_directory;
 mod query_info;
+mod rdma_buffers;
 mod read;
-mod remote;
 #[cfg(test)]
 mod scripted;
 mod session_setup;
@@ -88,7 +88,7 @@ use watch::WatchTable;
 /// a log never confuses the two.
 const PERSISTENT_BASE: u64 = 1 << 62;
 
-/// What all connections of a process share. \[MS-SMB2\] 3.3.1.5
+/// The state that all connections of a process share. \[MS-SMB2\] 3.3.1.5
 #[derive(Debug)]
 pub struct Server {
     pub(crate) config: Config,
@@ -112,7 +112,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that nobody is connected to yet.
+    /// A server without connections.
     pub fn new(config: Config, now: Now) -> Arc<Self> {
         Arc::new(Self {
             config,
@@ -141,19 +141,19 @@ impl Server {
         }
     }
 
-    /// The addresses that clients may open further channels to, from now on. Nobody is told
-    /// unasked.
+    /// Sets the addresses to which clients may open further channels. Clients learn of a change
+    /// only when they ask.
     pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
         *self.interfaces.lock() = Arc::from(interfaces);
     }
 
-    /// What it was told before it started.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Takes what others than this server did in a share, as its file system tells it. Whom that
-    /// concerns: each of these connections is to be given its notice.
+    /// Processes changes of a share by other processes, as its file system reports them. Returns
+    /// notices, which the caller delivers to their connections.
     pub fn local_events(
         &self,
         share: ShareId,
@@ -162,7 +162,7 @@ impl Server {
         self.watches.report_local(share, events)
     }
 
-    /// When it started.
+    /// When the server started.
     pub fn started(&self) -> FileTime {
         self.started
     }

@@ -105,11 +105,11 @@ impl Connection {
         }
     }
 
-    /// Whether the transport does what a seal does: it can, the configuration allows it, and the
-    /// client asks for it. \[MS-SMB2\] 3.3.5.4
+    /// Whether the transport replaces SMB encryption: it encrypts, the configuration allows it, and
+    /// the client asks for it. \[MS-SMB2\] 3.3.5.4
     ///
     /// As Samba 4.25 (smb2_negprot.c) and Windows Server 2025 have it: over QUIC alone. Unless all
-    /// three are so there is no answer, and the client seals what it would seal anyway.
+    /// three are so there is no answer, and the client encrypts as without this feature.
     fn accepts_transport_security(&self, offer: Option<&Offer>) -> bool {
         let asked = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
         let flags = offer.and_then(|offer| offer.transport);
@@ -185,9 +185,9 @@ impl Connection {
     }
 }
 
-/// Says no to a client that speaks nothing but SMB1. \[MS-SMB2\] 3.3.5.3 ends the connection
-/// without a word. Samba answers first, and clients count on it: curl waits for ever on a
-/// connection that ends before its answer came.
+/// Refuses a client that speaks nothing but SMB1. \[MS-SMB2\] 3.3.5.3 ends the connection without
+/// an answer. Samba answers first, and clients rely on it: curl waits forever on a connection that
+/// ends before an answer.
 fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
     Effect::Send(Outbound {
         messages: vec![OutMessage {
@@ -254,12 +254,12 @@ pub(super) fn best_dialect(config: &Config, offered: &[Dialect]) -> Option<Diale
 /// \[MS-SMB2\] 3.3.5.4: each of the types that we know comes once at most, PREAUTH_INTEGRITY
 /// exactly once; a type that we do not know is passed over, and so is NETNAME.
 ///
-/// Who does not say that it can seal may have no ciphers. The specification refuses an empty list
-/// from anybody, but smb-rs sends one where sealing is switched off, and Samba 4.25 does not look
-/// at the list of such a client.
+/// A client that does not announce encryption may list no ciphers. The specification refuses an
+/// empty list from every client, but smb-rs sends one if encryption is off, and Samba 4.25 ignores
+/// the list of such a client.
 fn read_contexts(request: &Request<'_>) -> Result<Offer, Status> {
     let mut offer = Offer::default();
-    let can_seal = request.capabilities.contains(Capabilities::ENCRYPTION);
+    let can_encrypt = request.capabilities.contains(Capabilities::ENCRYPTION);
     for RawContext { context_type, data } in &request.contexts {
         match *context_type {
             ContextType::PREAUTH_INTEGRITY_CAPABILITIES => {
@@ -268,7 +268,7 @@ fn read_contexts(request: &Request<'_>) -> Result<Offer, Status> {
             }
             ContextType::ENCRYPTION_CAPABILITIES => {
                 let decoded = Encryption::decode(data).map(|found| found.ciphers);
-                if can_seal || !decoded.as_ref().is_ok_and(Vec::is_empty) {
+                if can_encrypt || !decoded.as_ref().is_ok_and(Vec::is_empty) {
                     set_once(&mut offer.ciphers, decoded)?;
                 }
             }

@@ -21,6 +21,6 @@ pub(super) struct Negotiated {
     pub(super) client_guid: Guid,
     pub(super) client_capabilities: Capabilities,
     pub(super) client_security_mode: SecurityMode,
-    /// Connection.AcceptTransportSecurity: the transport does what a seal does.
+    /// Connection.AcceptTransportSecurity: the transport replaces SMB encryption.
     pub(super) transport_security: bool,
 }

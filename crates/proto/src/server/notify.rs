@@ -9,14 +9,14 @@ use crate::server::Server;
 use crate::server::notices::Notices;
 
 impl Server {
-    /// Says what connections are to be told. What a client is to be told goes to a channel of its
-    /// session that lives, if it can be the one that the open was made on.
+    /// Delivers notices. A break goes to a connected channel of the session: to the one that made
+    /// the open, if it is still connected.
     pub(crate) fn post(&self, notices: Notices, effects: &mut Effects) {
         for (to, notice) in notices {
             let to = match notice {
                 Notice::BreakCaching {
                     session, file_id, ..
-                } => self.teller(session, file_id, to),
+                } => self.notifier(session, file_id, to),
                 _ => Some(to),
             };
             if let Some(to) = to {
@@ -25,14 +25,19 @@ impl Server {
         }
     }
 
-    /// Nobody, where the session ends: then its oplocks do too.
-    fn teller(&self, id: SessionId, file_id: FileId, wanted: ConnectionId) -> Option<ConnectionId> {
+    /// The channel that sends a break; `None` if the session ends, because its oplocks end too.
+    fn notifier(
+        &self,
+        id: SessionId,
+        file_id: FileId,
+        wanted: ConnectionId,
+    ) -> Option<ConnectionId> {
         let session = self.sessions.lock().get(&id).cloned()?;
-        let teller = session.channels.living(wanted)?;
+        let notifier = session.channels.living(wanted)?;
         let open = session.opens.lock().get(&file_id.volatile).cloned();
         if let Some(open) = open {
-            open.state.lock().told_on = Some(teller);
+            open.state.lock().notified_on = Some(notifier);
         }
-        Some(teller)
+        Some(notifier)
     }
 }

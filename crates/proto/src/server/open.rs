@@ -15,8 +15,8 @@ use crate::server::config::Share;
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
 use crate::server::lock_sequence::LockSequences;
-use crate::server::replay::Ticket;
-use crate::server::room::Tallied;
+use crate::server::quota::QuotaGuard;
+use crate::server::replay::CreateReplayEntry;
 
 /// A file as a client has it open.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ pub(crate) struct Open {
     /// Open.GrantedAccess.
     pub(crate) granted: AccessMask,
     pub(crate) options: CreateOptions,
-    /// Whether the client sealed the request that made it: then what it is told unasked is, too.
-    pub(crate) is_sealed: bool,
+    /// Whether the CREATE was encrypted: then notifications are encrypted too.
+    pub(crate) is_encrypted: bool,
     /// Whether any open of the file holds an oplock of level II.
     pub(crate) has_readers: Arc<AtomicBool>,
     /// Byte-range locks of the file.
@@ -41,9 +41,9 @@ pub(crate) struct Open {
     /// FilePositionInformation, in bytes. Not in the state: every READ sets it.
     pub(crate) position: AtomicU64,
     /// The name of the CREATE that made it, if its client gave it one.
-    pub(crate) ticket: Option<Arc<Ticket>>,
+    pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That it counts.
-    pub(crate) _place: Option<Arc<Tallied>>,
+    pub(crate) _quota: Option<Arc<QuotaGuard>>,
     /// Which requests act on it. Of its own: every READ looks at it.
     pub(crate) sequence: Mutex<ChannelSequence>,
     pub(crate) state: Mutex<OpenState>,
@@ -61,9 +61,9 @@ pub(crate) struct OpenState {
     pub(crate) lock_sequences: LockSequences,
     /// Where QUERY_DIRECTORY stands.
     pub(crate) enumeration: Option<Enumeration>,
-    /// The connection that was last asked to tell the client of a broken oplock. Who knows what
-    /// of it arrived, should the connection be lost.
-    pub(crate) told_on: Option<ConnectionId>,
+    /// The connection that sent the last break notification. If it is lost, the notification is
+    /// sent again, because the client may not have received it.
+    pub(crate) notified_on: Option<ConnectionId>,
 }
 
 /// Where QUERY_DIRECTORY stands. \[MS-SMB2\] 3.3.5.18
@@ -73,7 +73,7 @@ pub(crate) struct Enumeration {
     pub(crate) scan: u64,
     /// What the first call asked for.
     pub(crate) select: Select,
-    /// Whether the file system is still to be told to start at the first entry.
+    /// Whether the next call of the file system starts at the first entry.
     pub(crate) restart: bool,
     /// Entries that the file system gave and that did not fit in the last answer; the next first,
     /// from the end of the vector on.
@@ -123,8 +123,8 @@ impl Open {
         Ok(())
     }
 
-    /// Whether byte-range locks let it read or write a range: to be asked before whatever touches
-    /// data. Costs no more than to look at a number where nobody has locked anything.
+    /// Checks that byte-range locks permit to read or write a range. Every access to data calls
+    /// this first. Without any lock on the stream it costs one atomic load.
     /// \[MS-FSA\] 2.1.4.10
     pub(crate) fn check_locks(
         &self,

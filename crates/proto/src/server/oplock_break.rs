@@ -33,7 +33,7 @@ fn acknowledge(
         file_id,
     } = acknowledgement;
     let open = context.open(file_id)?;
-    open.state.lock().told_on = None;
+    open.state.lock().notified_on = None;
     if oplock_level == OplockLevel::LEASE || !is_known(oplock_level) {
         return Err(Status::INVALID_PARAMETER);
     }

@@ -117,7 +117,7 @@ fn answer(mut bytes: Vec<u8>, max_len: usize) -> Progress<Step> {
     Progress::Done(Reply::with_status(status, |out| response.encode(out)))
 }
 
-/// An answer that is told whole or not at all: else the error tells how large a buffer it takes.
+/// An answer that is never cut: if it does not fit, the error contains the needed buffer size.
 /// \[MS-SMB2\] 3.3.5.20.3, 2.2.2.2.2
 fn answer_whole(bytes: &[u8], max_len: usize, context: &Context<'_>) -> Progress<Step> {
     if bytes.len() <= max_len {

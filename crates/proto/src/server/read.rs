@@ -13,10 +13,10 @@ use crate::server::context::{Body, Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::open::{Need, Open, malformed};
-use crate::server::remote;
+use crate::server::rdma_buffers;
 use crate::violation::Violation;
 
-/// Rights that let an open read: who may run a file may read it, over a network.
+/// Rights that permit to read: over a network, executing a file means reading it.
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
 
 /// What goes on once the bytes are there.
@@ -31,7 +31,7 @@ pub(crate) struct Step {
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
     let (channel, info) = (request.channel, request.channel_info);
-    let delivery = match remote::memory(context, channel, info, request.length)? {
+    let delivery = match rdma_buffers::memory(context, channel, info, request.length)? {
         Some(memory) if request.length > 0 => Delivery::Remote(memory),
         _ => Delivery::Inline,
     };
@@ -93,7 +93,7 @@ impl Step {
             Outcome::Read(payload) => (payload.len, Some(payload)),
             Outcome::Placed(len) => (len, None),
             Outcome::Failed(status) => return Err(status),
-            // Nobody hears an answer, and what is in the client's memory nobody knows.
+            // No answer is sent, and the content of the client's memory is undefined.
             Outcome::RemoteFailed => return Ok(Progress::End(Violation::RemoteMemory)),
             other => panic!("a read expects bytes, the driver answered {other:?}"),
         };

@@ -1,13 +1,14 @@
 //! CREATEs that clients send again because they lost the answer with a channel.
 //! \[MS-SMB2\] 3.3.5.9.10
 //!
-//! The client names each CREATE with a CreateGuid. While it runs, a second one of that name is
-//! told to wait; once it is done, a replay gets the very same open. So it is for as long as the
-//! open is not used: who uses it has had the answer.
+//! The client names each CREATE with a CreateGuid. While it runs, a second one with that
+//! name gets FILE_NOT_AVAILABLE; once it has completed, a replay gets the same open. This ends with
+//! the first use of the open: a client that uses it has received the answer.
 //!
 //! Where a replay came, the first try or another replay may still lie in the socket of a channel
 //! that the client gave up. The name stays taken when the open is gone: else it would come after
-//! that, cut to nothing what was written, make what was deleted, or open a file for nobody.
+//! that, cut to nothing what was written, create a deleted file again, or open a file that no
+//! client closes.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -39,9 +40,9 @@ type Key = (Guid, Guid);
 
 #[derive(Debug)]
 struct Entry {
-    ticket: u64,
-    /// What came of it; `None` while it runs.
-    known: Option<Known>,
+    replay_entry: u64,
+    /// The result; `None` while the CREATE runs.
+    known: Option<CompletedCreate>,
     /// Open.IsReplayEligible: nothing has been done with the open yet.
     is_eligible: bool,
     /// A replay came: what it repeats may come yet.
@@ -52,7 +53,7 @@ struct Entry {
 
 /// An open, as the answer to a replay needs it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct CompletedCreate {
     pub(crate) session: SessionId,
     pub(crate) file_id: FileId,
     pub(crate) action: CreateAction,
@@ -62,16 +63,16 @@ pub(crate) struct Known {
 
 /// What a CREATE with a name finds.
 pub(crate) enum Found {
-    /// Nothing: it makes an open, and keeps the ticket with it.
-    Nothing(Ticket),
+    /// Nothing: it makes an open, and keeps the entry with it.
+    Nothing(CreateReplayEntry),
     /// The open that it made before.
-    Open(Known),
+    Open(CompletedCreate),
 }
 
-/// The name of a CREATE. It is free again when the request that failed, or the open, is gone; but
-/// not where an open was replayed.
+/// The entry of a CREATE in the table, by its CreateGuid. Dropping it frees the name, unless the
+/// CREATE was replayed.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct CreateReplayEntry {
     table: Arc<ReplayTable>,
     key: Key,
     number: u64,
@@ -94,7 +95,8 @@ impl ReplayTable {
             // The client is to try again.
             let known = entry.known.ok_or(Status::FILE_NOT_AVAILABLE)?;
             // Also where the open is in use: it is the first try, which came by another way than
-            // its replay and later. Samba would open the file once more, for nobody.
+            // its replay and later. Samba would open the file once more, without a
+            // client that closes it.
             if !is_replay {
                 return Err(Status::DUPLICATE_OBJECTID);
             }
@@ -102,22 +104,22 @@ impl ReplayTable {
             if entry.is_eligible && known.session == session {
                 return Ok(Found::Open(known));
             }
-            // Windows and Samba open the file once more where the open is in use. But whoever uses
-            // what a replay told has no more questions: this one comes late.
+            // Windows and Samba open the file once more if the open is in use. But a client that
+            // uses the open of a replay has received its answer: this replay is outdated.
             if entry.is_eligible || was_replayed {
                 return Err(Status::DUPLICATE_OBJECTID);
             }
         }
         let number = self.last_ticket.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
-            ticket: number,
+            replay_entry: number,
             known: None,
             is_eligible: true,
             was_replayed: is_replay,
             is_over: false,
         };
         entries.taken.insert(key, entry);
-        Ok(Found::Nothing(Ticket {
+        Ok(Found::Nothing(CreateReplayEntry {
             table: self.clone(),
             key,
             number,
@@ -132,14 +134,14 @@ impl ReplayTable {
     }
 }
 
-impl Ticket {
+impl CreateReplayEntry {
     /// The CREATE made an open.
-    pub(crate) fn fulfil(&self, known: Known) {
+    pub(crate) fn complete(&self, known: CompletedCreate) {
         self.change(|entry| entry.known = Some(known));
     }
 
     /// The client uses the open: it has had the answer.
-    pub(crate) fn spend(&self) {
+    pub(crate) fn mark_used(&self) {
         if !self.is_used.swap(true, Ordering::Relaxed) {
             self.change(|entry| entry.is_eligible = false);
         }
@@ -149,16 +151,16 @@ impl Ticket {
         let mut entries = self.table.entries.lock();
         let entry = entries.taken.get_mut(&self.key);
         entry
-            .filter(|entry| entry.ticket == self.number)
+            .filter(|entry| entry.replay_entry == self.number)
             .map(change);
     }
 }
 
-impl Drop for Ticket {
+impl Drop for CreateReplayEntry {
     fn drop(&mut self) {
         let Entries { taken, over } = &mut *self.table.entries.lock();
         let entry = taken.get_mut(&self.key);
-        let Some(entry) = entry.filter(|entry| entry.ticket == self.number) else {
+        let Some(entry) = entry.filter(|entry| entry.replay_entry == self.number) else {
             return;
         };
         if !entry.was_replayed || entry.known.is_none() {
@@ -182,8 +184,8 @@ mod tests {
     const KEY: Key = (Guid([1; 16]), Guid([2; 16]));
     const SESSION: SessionId = SessionId(7);
 
-    fn known() -> Known {
-        Known {
+    fn known() -> CompletedCreate {
+        CompletedCreate {
             session: SESSION,
             file_id: FileId::RELATED,
             action: CreateAction::CREATED,
@@ -191,9 +193,9 @@ mod tests {
         }
     }
 
-    fn ticket(found: Result<Found, Status>) -> Ticket {
+    fn replay_entry(found: Result<Found, Status>) -> CreateReplayEntry {
         match found {
-            Ok(Found::Nothing(ticket)) => ticket,
+            Ok(Found::Nothing(replay_entry)) => replay_entry,
             _ => panic!("the name is free"),
         }
     }
@@ -201,13 +203,13 @@ mod tests {
     #[test]
     fn a_name_is_taken_from_the_first_try_to_the_end_of_the_open() {
         let table = Arc::new(ReplayTable::default());
-        let first = ticket(table.begin(KEY, SESSION, false));
+        let first = replay_entry(table.begin(KEY, SESSION, false));
         let status = |found: Result<Found, Status>| found.err();
         for is_replay in [false, true] {
             let found = table.begin(KEY, SESSION, is_replay);
             assert_eq!(status(found), Some(Status::FILE_NOT_AVAILABLE));
         }
-        first.fulfil(known());
+        first.complete(known());
         let again = table.begin(KEY, SESSION, false);
         assert_eq!(status(again), Some(Status::DUPLICATE_OBJECTID));
         let elsewhere = table.begin(KEY, SessionId(8), true);
@@ -224,8 +226,8 @@ mod tests {
     #[test]
     fn a_name_that_was_not_replayed_is_free_again() {
         let table = Arc::new(ReplayTable::default());
-        let first = ticket(table.begin(KEY, SESSION, false));
-        first.fulfil(known());
+        let first = replay_entry(table.begin(KEY, SESSION, false));
+        first.complete(known());
         drop(first);
         assert_eq!(table.len(), 0);
     }
@@ -235,8 +237,8 @@ mod tests {
         let table = Arc::new(ReplayTable::default());
         for number in 0..2 * OVER_MAX as u128 {
             let key = (KEY.0, Guid(number.to_le_bytes()));
-            let replay = ticket(table.begin(key, SESSION, true));
-            replay.fulfil(known());
+            let replay = replay_entry(table.begin(key, SESSION, true));
+            replay.complete(known());
             drop(replay);
             let late = table.begin(key, SESSION, false).err();
             assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
@@ -245,18 +247,18 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_an_open_does_not_replay_its_create() {
+    fn a_used_open_ends_the_replay_of_its_create() {
         let table = Arc::new(ReplayTable::default());
-        let first = ticket(table.begin(KEY, SESSION, false));
-        first.fulfil(known());
-        first.spend();
+        let first = replay_entry(table.begin(KEY, SESSION, false));
+        first.complete(known());
+        first.mark_used();
         let late = table.begin(KEY, SESSION, false).err();
         assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
-        let second = ticket(table.begin(KEY, SESSION, true));
+        let second = replay_entry(table.begin(KEY, SESSION, true));
         drop(first);
         assert_eq!(table.len(), 1, "the name is the second's by now");
-        second.fulfil(known());
-        second.spend();
+        second.complete(known());
+        second.mark_used();
         let late = table.begin(KEY, SESSION, true).err();
         assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
     }

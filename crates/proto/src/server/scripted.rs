@@ -46,7 +46,7 @@ use crate::server::config::{Config, Limits, Share, ShareKind};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
 use crate::server::op_ids::OpIds;
 use crate::server::outstanding_request::OutstandingRequest;
-use crate::server::room::Room;
+use crate::server::quota::Quotas;
 use crate::server::session::{Origin, Session, SessionState};
 use crate::server::step::Step;
 use crate::server::tree::TreeConnect;
@@ -82,8 +82,8 @@ pub(crate) struct World {
     /// What connections were told.
     pub(crate) notices: Vec<Notice>,
     pub(crate) carrier: Carrier,
-    /// Whether the next request comes sealed.
-    pub(crate) is_sealed: bool,
+    /// Whether the next request is encrypted.
+    pub(crate) is_encrypted: bool,
     /// The key that the answer of the last request takes back.
     pub(crate) invalidate: Option<u32>,
     /// Why the connection ended, if it did.
@@ -135,7 +135,7 @@ impl World {
             lock_waits: Arc::default(),
             notices: Vec::new(),
             carrier: Carrier::TCP,
-            is_sealed: false,
+            is_encrypted: false,
             invalidate: None,
             ended: None,
             op_ids: OpIds::default(),
@@ -231,7 +231,7 @@ impl World {
             has_large_mtu: true,
             carrier: self.carrier,
             access: Access::Opaque,
-            is_sealed: self.is_sealed,
+            is_encrypted: self.is_encrypted,
             invalidate: &mut self.invalidate,
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
@@ -411,13 +411,13 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
             signing: SigningAlgorithm::AesCmac,
             client_guid: Guid::default(),
             signing_key: None,
-            room: Room::default(),
+            quotas: Quotas::default(),
         },
         state: Mutex::new(SessionState {
             account,
             signing_required: false,
             encrypt: false,
-            sealing: None,
+            encryption_keys: None,
             expires: None,
             is_disconnected: false,
             is_closed: false,

@@ -16,12 +16,12 @@ use crate::seal::Seal;
 use crate::server::channel::ChannelList;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
-use crate::server::room::Room;
+use crate::server::quota::Quotas;
 use crate::server::tree::TreeConnect;
 use crate::time::Instant;
 
 /// A session that a user has logged in to. It is in the table of the server only once it is
-/// valid: a login under way belongs to its connection.
+/// valid: a login in progress belongs to its connection.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     /// What it took over from the connection that made it.
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     pub(crate) pipes: Mutex<BTreeMap<u64, Arc<Pipe>>>,
     /// The next TreeId.
     pub(crate) next_tree: AtomicU32,
-    /// Counts the nonces of what the server seals, over all channels: never one twice.
+    /// Counts the nonces of encrypted frames over all channels: none is used twice.
     pub(crate) next_nonce: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct SessionState {
     /// Session.EncryptData.
     pub(crate) encrypt: bool,
     /// Session.DecryptionKey and Session.EncryptionKey.
-    pub(crate) sealing: Option<SealingPair>,
+    pub(crate) encryption_keys: Option<EncryptionKeys>,
     /// When the login runs out: then only SESSION_SETUP and what ends things goes on. `None` until
     /// a mechanism says so. \[MS-SMB2\] 3.3.5.2.9
     pub(crate) expires: Option<Instant>,
@@ -68,12 +68,12 @@ pub(crate) struct Rules {
     pub(crate) expires: Option<Instant>,
 }
 
-/// The keys of a session's seals.
+/// The encryption keys of a session.
 #[derive(Clone)]
-pub(crate) struct SealingPair {
-    /// Opens what the client sealed.
+pub(crate) struct EncryptionKeys {
+    /// Session.DecryptionKey: decrypts the client's frames.
     pub(crate) inbound: Arc<EncryptionKey>,
-    /// Seals what the client will open.
+    /// Session.EncryptionKey: encrypts frames for the client.
     pub(crate) outbound: Arc<EncryptionKey>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Origin {
     /// signs the request that binds another. None for guest and anonymous.
     pub(crate) signing_key: Option<Arc<SigningKey>>,
     /// What all sessions of that connection have.
-    pub(crate) room: Room,
+    pub(crate) quotas: Quotas,
 }
 
 impl Session {
@@ -108,10 +108,10 @@ impl Session {
         self.channels.signing_key(connection)
     }
 
-    /// How to seal the next frame: with a nonce of its own. None where there are no keys.
+    /// How to encrypt the next frame: with an unused nonce. `None` for a session without keys.
     /// \[MS-SMB2\] 3.1.4.3
-    pub(crate) fn seal(&self) -> Option<Seal> {
-        let key = self.state.lock().sealing.as_ref()?.outbound.clone();
+    pub(crate) fn encryption(&self) -> Option<Seal> {
+        let key = self.state.lock().encryption_keys.as_ref()?.outbound.clone();
         let count = self.next_nonce.fetch_add(1, Ordering::Relaxed);
         assert!(count != u64::MAX, "a session does not send 2^64 frames");
         let mut nonce = [0; 16];
@@ -125,7 +125,7 @@ impl Session {
 }
 
 impl SessionState {
-    /// Whether the user proved who it is.
+    /// Whether the user has proved an identity: neither guest nor anonymous.
     pub(crate) fn is_named(&self) -> bool {
         self.account.kind == AccountKind::Named
     }

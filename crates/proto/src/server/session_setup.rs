@@ -20,7 +20,7 @@ use crate::server::connection::login::{Login, LoginStep, Purpose};
 use crate::server::connection::task::{self, Flow, Task, TaskId, Then};
 use crate::server::context::Reply;
 use crate::server::negotiated::Negotiated;
-use crate::server::session::{Origin, SealingPair, Session, SessionState};
+use crate::server::session::{EncryptionKeys, Origin, Session, SessionState};
 use crate::time::Now;
 
 impl Connection {
@@ -59,8 +59,8 @@ impl Connection {
         Ok(Flow::Wait(op, Then::Login(step)))
     }
 
-    /// The session that the leg belongs to: of a login under way, of a session that logs in
-    /// again, that this connection is to be bound to, or a new one.
+    /// The session of a leg: that of a login in progress, one that logs in again, one that the
+    /// connection binds to, or a new one.
     fn login_id(
         &mut self,
         request: &task::Request,
@@ -103,7 +103,7 @@ impl Connection {
         Ok(id)
     }
 
-    /// An id that no session of the server has, and that nobody guesses.
+    /// A random id that no session of the server has.
     fn unused_session_id(&mut self) -> SessionId {
         loop {
             let id = SessionId(self.entropy.number());
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with what came of a leg.
+    /// Continues with the outcome of a leg.
     pub(super) fn resume_login(
         &mut self,
         now: Now,
@@ -189,7 +189,8 @@ impl Connection {
     }
 
     /// A login that failed. One that was to renew a session takes it along, as Windows and Samba
-    /// do (smb2.session.reauth6): who cannot say again who it is has no business with its files.
+    /// do (smb2.session.reauth6): a user who does not authenticate again loses access
+    /// to the files.
     /// One that was to bind a connection leaves the session alone.
     fn refuse(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
         let login = self.end_login(id, effects);
@@ -224,7 +225,8 @@ impl Connection {
                 session.clone()
             }
         };
-        // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, whatever the session needs.
+        // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, even if the session needs no
+        // signing.
         request.sign = session.signing_key(self.id);
         request.session = Some(session.clone());
         let flags = self.session_flags(&session);
@@ -242,12 +244,12 @@ impl Connection {
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         let config = &self.server.config;
         let is_named = accepted.account.kind == AccountKind::Named;
-        let must_seal = self.must_seal(config.encryption_required);
-        // Without a key of its own a session can be neither signed nor sealed.
-        if !is_named && (config.signing_required || must_seal) {
+        let must_encrypt = self.must_encrypt(config.encryption_required);
+        // Without a key a session can be neither signed nor encrypted.
+        if !is_named && (config.signing_required || must_encrypt) {
             return Err(Status::ACCESS_DENIED);
         }
-        if must_seal && negotiated.cipher.is_none() {
+        if must_encrypt && negotiated.cipher.is_none() {
             return Err(Status::ACCESS_DENIED);
         }
         let is_signing_wanted =
@@ -263,13 +265,15 @@ impl Connection {
                 signing: negotiated.signing,
                 client_guid: negotiated.client_guid,
                 signing_key: signing.clone(),
-                room: self.room.clone(),
+                quotas: self.quotas.clone(),
             },
             state: Mutex::new(SessionState {
                 account: accepted.account.clone(),
                 signing_required: is_named && is_signing_wanted,
                 encrypt: config.encryption_required,
-                sealing: keys.as_ref().and_then(|keys| sealing(negotiated, keys)),
+                encryption_keys: keys
+                    .as_ref()
+                    .and_then(|keys| encryption_keys(negotiated, keys)),
                 expires: None,
                 is_disconnected: false,
                 is_closed: false,
@@ -287,7 +291,7 @@ impl Connection {
         Ok(session)
     }
 
-    /// What the client is told of its session on this connection.
+    /// The SessionFlags of a session on this connection.
     fn session_flags(&self, session: &Session) -> SessionFlags {
         let state = session.state.lock();
         let mut flags = match state.account.kind {
@@ -295,21 +299,21 @@ impl Connection {
             AccountKind::Guest => SessionFlags::IS_GUEST,
             AccountKind::Anonymous => SessionFlags::IS_NULL,
         };
-        if self.must_seal(state.encrypt) {
+        if self.must_encrypt(state.encrypt) {
             flags |= SessionFlags::ENCRYPT_DATA;
         }
         flags
     }
 }
 
-/// \[MS-SMB2\] 3.3.5.5.2: a login again changes who it is, not the keys.
+/// \[MS-SMB2\] 3.3.5.5.2: a repeated login changes the account, not the keys.
 fn renew(session: &Session, accepted: &Accepted) {
     let mut state = session.state.lock();
     state.account = accepted.account.clone();
     state.expires = None;
 }
 
-/// The user of both proved who it is, and it is the same.
+/// Whether a session and a login belong to the same named user.
 pub(super) fn is_of_same_user(session: &Session, accepted: &Accepted) -> bool {
     let state = session.state.lock();
     state.is_named()
@@ -339,11 +343,11 @@ pub(super) fn key_schedule(dialect: Dialect, preauth: &PreauthHash) -> KeySchedu
     }
 }
 
-fn sealing(negotiated: &Negotiated, keys: &SessionKeys) -> Option<SealingPair> {
+fn encryption_keys(negotiated: &Negotiated, keys: &SessionKeys) -> Option<EncryptionKeys> {
     let cipher = negotiated.cipher?;
     let pair = keys.encryption.as_ref()?;
     let key = |bytes: &[u8]| Arc::new(EncryptionKey::new(cipher, bytes));
-    Some(SealingPair {
+    Some(EncryptionKeys {
         inbound: key(pair.client_to_server.as_bytes()),
         outbound: key(pair.server_to_client.as_bytes()),
     })

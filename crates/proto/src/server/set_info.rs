@@ -29,7 +29,7 @@ use crate::server::open::{Need, Open, malformed};
 pub(crate) enum Step {
     /// The permissions are being set.
     Permitting(Arc<Open>),
-    /// All is done, whatever becomes of this operation: it restores a time.
+    /// The write time is being restored. A failure does not matter.
     Restoring,
     /// The size is being changed; then the time that the client has set is restored.
     Resizing(Arc<Open>),
@@ -83,7 +83,8 @@ fn set_file(
         FileInfoClass::ALLOCATION => set_allocation(context, open, buffer),
         FileInfoClass::END_OF_FILE => set_end_of_file(context, open, buffer),
         FileInfoClass::FULL_EA => Err(Status::EAS_NOT_SUPPORTED),
-        // [MS-FSA] 2.1.5.15.16: what a file held before must not show. Nobody has the privilege.
+        // [MS-FSA] 2.1.5.15.16: old content of the disk must not appear. No account has the
+        // privilege.
         FileInfoClass::VALID_DATA_LENGTH => Err(Status::PRIVILEGE_NOT_HELD),
         _ => Err(Status::INVALID_INFO_CLASS),
     }
@@ -202,7 +203,7 @@ impl Step {
     }
 }
 
-/// \[MS-FSA\] 2.1.4.17: who set the time of the last write keeps it.
+/// \[MS-FSA\] 2.1.4.17: a client that set the last write time keeps it.
 fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress<Step> {
     let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
     context.report_change(open, seen);

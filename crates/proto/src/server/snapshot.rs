@@ -1,8 +1,8 @@
 //! What a server has at a moment: sessions, the shares they are in, and what they have open.
 //!
-//! For people who look at a server while it works. Each table is copied under its own short lock,
-//! and none is held while another is taken: so a snapshot delays nobody, and its parts may be of
-//! slightly different moments. What is gone by the time it is looked at is left out.
+//! For status displays. Each table is copied under its own short lock, and none is held while
+//! another is taken: so a snapshot delays no request, and its parts may be of slightly different
+//! moments. What is gone by the time it is looked at is left out.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -49,11 +49,11 @@ pub struct Snapshot {
 pub struct SessionSnapshot {
     /// Its number.
     pub id: SessionId,
-    /// Whose it is.
+    /// The account.
     pub account: Account,
     /// The dialect of all of its channels.
     pub dialect: Dialect,
-    /// How it is sealed where it is.
+    /// The cipher; `None` if none was negotiated.
     pub cipher: Option<Cipher>,
     /// How the connection that made it is signed.
     pub signing: SigningAlgorithm,

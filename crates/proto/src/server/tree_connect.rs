@@ -32,8 +32,8 @@ impl Connection {
     ) -> Result<Flow, Status> {
         let session = Self::require_session(request)?;
         let connect = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
-        // [MS-SMB2] 3.3.5.7: nobody in between may choose the share.
-        let is_guarded = task.sealed.is_some() || request.sign.is_some();
+        // [MS-SMB2] 3.3.5.7: an attacker in the network must not choose the share.
+        let is_guarded = task.encrypted_by.is_some() || request.sign.is_some();
         let has_keys = session.signing_key(self.id).is_some();
         if self.dialect() >= Dialect::SMB_3_1_1 && has_keys && !is_guarded {
             return Ok(Flow::End(Violation::NotSigned(session.id)));
@@ -47,7 +47,7 @@ impl Connection {
         }
         task.chain.tree = Some(tree.id);
         let encrypt = tree.share.encryption_required || session.state.lock().encrypt;
-        Ok(Flow::Done(reply(&tree, self.must_seal(encrypt))))
+        Ok(Flow::Done(reply(&tree, self.must_encrypt(encrypt))))
     }
 
     fn find_share(&self, name: &str) -> Result<Arc<Share>, Status> {
@@ -58,7 +58,7 @@ impl Connection {
     /// Whether the user of the session may enter the share.
     fn check_entry(&self, share: &Share, session: &Session) -> Result<(), Status> {
         let state = session.state.lock();
-        if self.must_seal(share.encryption_required) && state.sealing.is_none() {
+        if self.must_encrypt(share.encryption_required) && state.encryption_keys.is_none() {
             return Err(Status::ACCESS_DENIED);
         }
         let may_enter = match (&share.users, state.is_named()) {
@@ -113,9 +113,9 @@ fn share_name(path: &str) -> &str {
     }
 }
 
-fn reply(tree: &TreeConnect, must_seal: bool) -> Reply {
+fn reply(tree: &TreeConnect, must_encrypt: bool) -> Reply {
     let mut share_flags = ShareFlags::NONE;
-    if must_seal {
+    if must_encrypt {
         share_flags |= ShareFlags::ENCRYPT_DATA;
     }
     let response = Response {

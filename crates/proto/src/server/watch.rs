@@ -1,8 +1,8 @@
-//! Who watches which directory, and what happened there. \[MS-FSA\] 2.1.1.7, 2.1.4.1, 2.1.5.11
+//! Watches of directories, and the changes that they report. \[MS-FSA\] 2.1.1.7, 2.1.4.1, 2.1.5.11
 //!
 //! A watch begins with the first CHANGE_NOTIFY of an open and ends with the open. What happens
 //! while no request waits is kept until one comes, as much as fits in the buffer of the first, and
-//! no more than the server keeps for each: more is told as "look for yourself".
+//! no more than the server keeps for each: with more changes the client lists the directory.
 //!
 //! What happens through this server its handlers report, which know more than any file system
 //! tells (whether it was the attributes or the owner) and know it before they answer. What other
@@ -25,13 +25,13 @@ use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::server::fsa::FileTable;
 use crate::server::notices::Notices;
-use crate::server::room::Tallied;
+use crate::server::quota::QuotaGuard;
 
 /// The directories that are watched.
 #[derive(Debug, Default)]
 pub(crate) struct WatchTable {
     watches: Mutex<BTreeMap<LocalOpen, Watch>>,
-    /// How many, for whoever only wants to know that there are none.
+    /// Number of watches. A check for none takes no lock.
     count: AtomicUsize,
 }
 
@@ -48,14 +48,14 @@ pub(crate) struct Scope {
 #[derive(Debug)]
 struct Watch {
     /// That it counts.
-    _place: Tallied,
+    _quota: QuotaGuard,
     scope: Scope,
     changes: NotifyWriter,
     /// Whether more happened than is kept.
     is_overrun: bool,
-    /// Whether anything happened that was not told.
+    /// Whether there are changes that no answer has reported.
     is_due: bool,
-    /// Whether somebody else removed the directory.
+    /// Whether another process removed the directory.
     is_gone: bool,
     /// Requests that wait, the oldest first.
     waiting: VecDeque<(ConnectionId, OpId)>,
@@ -91,7 +91,7 @@ impl WatchTable {
         &self,
         open: LocalOpen,
         scope: Scope,
-        place: impl FnOnce() -> Result<Tallied, Status>,
+        place: impl FnOnce() -> Result<QuotaGuard, Status>,
     ) -> Result<bool, Status> {
         let mut watches = self.watches.lock();
         let Entry::Vacant(vacant) = watches.entry(open) else {
@@ -130,7 +130,7 @@ impl WatchTable {
         }
     }
 
-    /// The open goes: so does its watch. Who waits is to be told.
+    /// Ends the watch of a closed open. Returns the notices that wake its requests.
     pub(crate) fn end(&self, open: LocalOpen) -> Notices {
         if self.is_empty() {
             return Notices::new();
@@ -141,7 +141,7 @@ impl WatchTable {
         ended.into_iter().flat_map(Watch::wake).collect()
     }
 
-    /// A directory is to go: who waits for news of it is to be told.
+    /// A directory will be deleted. Returns the notices that wake its requests.
     pub(crate) fn wake(&self, directory: FileKey) -> Notices {
         let mut notices = Notices::new();
         for watch in self.watches.lock().values_mut() {
@@ -152,13 +152,13 @@ impl WatchTable {
         notices
     }
 
-    /// Whether nobody watches anything.
+    /// Whether there are no watches.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Notes what happened in a share, through this open of it. Who is to be told, one request
-    /// for each watch that has news.
+    /// Records changes in a share through this open. Returns the notices that wake requests, one
+    /// for each watch with changes.
     pub(crate) fn report(&self, files: &FileTable, by: LocalOpen, events: &[Event<'_>]) -> Notices {
         let mut notices = Notices::new();
         for (open, watch) in self.watches.lock().iter_mut() {
@@ -181,8 +181,8 @@ impl WatchTable {
         notices
     }
 
-    /// Notes what others than this server did in a share. Who is to be told, one request for each
-    /// watch that has news.
+    /// Records changes in a share by other processes. Returns the notices that wake requests, one
+    /// for each watch with changes.
     pub(crate) fn report_local(&self, share: ShareId, events: &[LocalEvent]) -> Notices {
         let mut notices = Notices::new();
         for (_, watch) in (self.watches.lock().iter_mut()).filter(|(open, _)| open.share == share) {
@@ -225,9 +225,9 @@ impl Scope {
 }
 
 impl Watch {
-    fn new(scope: Scope, place: Tallied) -> Self {
+    fn new(scope: Scope, place: QuotaGuard) -> Self {
         Self {
-            _place: place,
+            _quota: place,
             scope,
             changes: NotifyWriter::new(scope.max_len),
             is_overrun: false,

@@ -15,7 +15,7 @@ use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::byte_range::RangeAccess;
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
-use crate::server::remote;
+use crate::server::rdma_buffers;
 use crate::violation::Violation;
 
 /// Rights that let an open write, each by itself.
@@ -85,7 +85,7 @@ fn memory(
     request: &Request<'_>,
 ) -> Result<Option<Vec<BufferDescriptorV1>>, Status> {
     let (channel, length) = (request.channel, request.remaining_bytes);
-    let memory = remote::memory(context, channel, request.channel_info, length)?;
+    let memory = rdma_buffers::memory(context, channel, request.channel_info, length)?;
     let is_inline = !request.data.is_empty() || request.data_offset != 0;
     if memory.is_some() && (is_inline || length == 0) {
         return Err(Status::INVALID_PARAMETER);
@@ -186,7 +186,7 @@ impl Step {
         outcome: Outcome,
     ) -> Result<Progress<Step>, Status> {
         if let Self::Writing { open, .. } = &self {
-            // Whatever came of it: a part may have been written.
+            // Also after an error: a part may have been written.
             context.data_changed(open);
         }
         match (self, outcome) {
@@ -205,7 +205,7 @@ impl Step {
                 open.check_locks(RangeAccess::Write, metadata.size, data.len() as u64)?;
                 Ok(write(context, open, None, data, through))
             }
-            // Nothing is written, and nobody hears an answer.
+            // Nothing is written, and no answer is sent.
             (Self::Writing { .. }, Outcome::RemoteFailed) => {
                 Ok(Progress::End(Violation::RemoteMemory))
             }

@@ -1,4 +1,4 @@
-//! What is checked before a request is served: session, seal, flags, signature, tree.
+//! The checks before a request runs: session, encryption, flags, signature, tree.
 //! \[MS-SMB2\] 3.3.5.2.4 to 3.3.5.2.11
 //!
 //! The checks come in the order of Samba, which is that of Windows as its test suite knows it:
@@ -33,14 +33,14 @@ impl Connection {
         request.session = found.map(|(session, _)| session);
         task.chain.session = request.session.as_ref().map(|session| session.id);
         if let (Some(session), Some(rules)) = (&request.session, &rules) {
-            check_seal(session, self.must_seal(rules.encrypt), task)?;
+            check_encryption(session, self.must_encrypt(rules.encrypt), task)?;
         }
         check_command(header.command)?;
         check_flags(header, self.dialect())?;
         if is_related && rules.is_none() {
             return Err(Status::INVALID_PARAMETER);
         }
-        if task.sealed.is_none() {
+        if task.encrypted_by.is_none() {
             self.check_signature(request, rules.as_ref(), message)?;
         }
         // One that opens a file itself depends on none. [MS-SMB2] 3.3.5.2.7.2
@@ -70,8 +70,8 @@ impl Connection {
         let tree = named.and_then(|id| session.trees.lock().get(&id).cloned());
         let tree = tree.ok_or(Status::NETWORK_NAME_DELETED)?;
         task.chain.tree = Some(tree.id);
-        if self.must_seal(tree.share.encryption_required) && task.sealed.is_none() {
-            task.seal = Some(session.clone());
+        if self.must_encrypt(tree.share.encryption_required) && task.encrypted_by.is_none() {
+            task.encrypt_for = Some(session.clone());
             return Err(Status::ACCESS_DENIED);
         }
         Ok(tree)
@@ -147,14 +147,19 @@ fn tree_id(header: &Header, chain: &mut Chain) -> Option<TreeId> {
     }
 }
 
-/// \[MS-SMB2\] 3.3.5.2.9: what must be sealed is; and sealed by the session that asks, as Samba has
-/// it, where Windows takes the seal of any session of the connection.
-fn check_seal(session: &Arc<Session>, must_seal: bool, task: &mut Task) -> Result<(), Status> {
-    match task.sealed {
-        Some(sealed) if sealed != session.id => Err(Status::ACCESS_DENIED),
+/// Checks that a request is encrypted if it must be, and by its own session. Samba requires that
+/// session too; Windows accepts the encryption of any session of the connection.
+/// \[MS-SMB2\] 3.3.5.2.9
+fn check_encryption(
+    session: &Arc<Session>,
+    must_encrypt: bool,
+    task: &mut Task,
+) -> Result<(), Status> {
+    match task.encrypted_by {
+        Some(encrypting) if encrypting != session.id => Err(Status::ACCESS_DENIED),
         Some(_) => Ok(()),
-        None if must_seal => {
-            task.seal = Some(session.clone());
+        None if must_encrypt => {
+            task.encrypt_for = Some(session.clone());
             Err(Status::ACCESS_DENIED)
         }
         None => Ok(()),

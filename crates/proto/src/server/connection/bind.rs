@@ -1,8 +1,8 @@
 //! SESSION_SETUP that binds a further connection to a session. \[MS-SMB2\] 3.3.5.5.2
 //!
-//! Who binds proves twice that it is the session's own client: it signs with the key of the
-//! session, and it logs in once more as the same user. The login gives the connection a signing key
-//! of its own; the seals stay those of the session.
+//! The client proves twice that the session is its own: it signs with the key of the session, and
+//! it logs in once more as the same user. The login gives the connection a separate signing key;
+//! the encryption keys of the session do not change.
 
 use alloc::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::server::session_setup::{is_of_same_user, key_schedule, short_key};
 use crate::time::Now;
 
 impl Connection {
-    /// The session that a leg of a binding means, if this connection may carry it. Whatever the
-    /// answer is, it is signed with the key of the session: the client knows no other yet.
+    /// The session that a leg of a binding means, if this connection may carry it. The answer,
+    /// success or error, is signed with the key of the session: the client knows no other yet.
     ///
     /// The checks come in the order of Samba, which is that of Windows as smbtorture
     /// smb2.session.bind_negative_* knows it. As on Windows, and other than on Samba, the
@@ -60,7 +60,7 @@ impl Connection {
         if is_bound {
             return Err(Status::REQUEST_NOT_ACCEPTED);
         }
-        // Neither a guest nor nobody has keys.
+        // Guest and anonymous sessions have no keys.
         let key = key.ok_or(Status::NOT_SUPPORTED)?;
         if !is_signed_with(&key, header, message) {
             return Err(Status::ACCESS_DENIED);

@@ -92,19 +92,19 @@ impl UnsentBreaks {
 }
 
 impl Connection {
-    /// Tells clients of broken oplocks, each once it knows the open by its name: an answer to a
-    /// CREATE that others of its compound hold back goes first.
-    pub(super) fn tell_breaks(&mut self, effects: &mut Effects) {
+    /// Sends break notifications to clients. Waits while the answer to a CREATE is held back by
+    /// other members of its compound: the client does not know its open yet.
+    pub(super) fn send_breaks(&mut self, effects: &mut Effects) {
         if self.unsent_breaks.0.is_empty() || self.tasks.iter().any(Task::hides_an_open) {
             return;
         }
         for unsent in core::mem::take(&mut self.unsent_breaks.0) {
-            self.tell_break(unsent, effects);
+            self.send_break(unsent, effects);
         }
     }
 
     /// \[MS-SMB2\] 3.3.4.6: never signed. An open that is gone meanwhile has nothing to give up.
-    fn tell_break(&mut self, unsent: UnsentBreak, effects: &mut Effects) {
+    fn send_break(&mut self, unsent: UnsentBreak, effects: &mut Effects) {
         let Some(session) = self.find_session(unsent.session) else {
             // The connection lost the session, but another may carry it.
             let notices = Notices::from([(self.id, unsent.into_notice())]);
@@ -124,21 +124,21 @@ impl Connection {
             padding: 0,
             sign: None,
         };
-        // An open that was made where the transport is as good as a seal may be told of elsewhere.
-        let is_sealed = open.is_sealed || self.must_seal(session.state.lock().encrypt);
-        let seal = is_sealed.then(|| session.seal()).flatten();
+        // A session may have another channel whose transport does not encrypt.
+        let is_encrypted = open.is_encrypted || self.must_encrypt(session.state.lock().encrypt);
+        let encryption = is_encrypted.then(|| session.encryption()).flatten();
         effects.push(Effect::Send(Outbound {
             messages: Vec::from([message]),
-            seal,
+            seal: encryption,
             invalidate: None,
         }));
     }
 
-    /// A channel of a session is lost: what was to be told on it of broken oplocks is told on one
-    /// that lives. The client may have heard it before, which does no harm. \[MS-SMB2\] 3.3.4.6
-    pub(super) fn tell_breaks_again(&self, session: &Session, effects: &mut Effects) {
+    /// Sends the break notifications of a lost channel again on another channel of the session.
+    /// The client may receive a notification twice, which does no harm. \[MS-SMB2\] 3.3.4.6
+    pub(super) fn resend_breaks(&self, session: &Session, effects: &mut Effects) {
         let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
-        let told_here = |open: &&Arc<Open>| open.state.lock().told_on == Some(self.id);
+        let notified_here = |open: &&Arc<Open>| open.state.lock().notified_on == Some(self.id);
         let files = &self.server.files;
         let notice = |open: &Arc<Open>| {
             let (from, to) = files.rights(open.key, open.file);
@@ -151,12 +151,16 @@ impl Connection {
                 to,
             }
         };
-        let told = opens.iter().filter(told_here);
-        let notices: Notices = told.map(|open| (self.id, notice(open))).collect();
+        let mut opens: Vec<&Arc<Open>> = opens.iter().collect();
+        opens.retain(notified_here);
+        let notices: Notices = opens
+            .into_iter()
+            .map(|open| (self.id, notice(open)))
+            .collect();
         self.server.post(notices, effects);
     }
 
-    /// Goes on with a request that waited for an oplock, if it still does.
+    /// Continues a request that waits for another client, if it still waits.
     pub(super) fn unpark(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
         let Some((parked, task)) = self.waits.unpark(op) else {
             return;
@@ -169,9 +173,9 @@ impl Connection {
         self.resume(now, task, outcome, effects);
     }
 
-    /// Takes oplocks away whose holders had their time. Everybody who waited is woken by notices.
+    /// Ends the breaks that have reached their time limit. Notices wake the waiting requests.
     /// \[MS-SMB2\] 3.3.6.1
-    pub(super) fn expire_oplocks(&mut self, now: Now, effects: &mut Effects) {
+    pub(super) fn expire_breaks(&mut self, now: Now, effects: &mut Effects) {
         let mut notices = Notices::new();
         let files = &self.server.files;
         self.waits.expire(now.instant, |key| {
@@ -181,7 +185,7 @@ impl Connection {
     }
 }
 
-/// What stands in the header of what no request asked for. \[MS-SMB2\] 3.3.4.6
+/// The header of a notification, which answers no request. \[MS-SMB2\] 3.3.4.6
 fn notification_header() -> Header {
     Header {
         credit_charge: 0,

@@ -31,7 +31,7 @@ impl Connection {
     ) -> Result<Flow, Status> {
         let admitted = self.admit(now, task, request, part.message);
         if request.header.command == Command::CANCEL {
-            // It has no answer, whatever is wrong with it. [MS-SMB2] 3.3.5.16
+            // A CANCEL has no answer, not even an error. [MS-SMB2] 3.3.5.16
             if admitted.is_ok() {
                 self.cancel(now, request, effects);
             }
@@ -68,7 +68,7 @@ impl Connection {
         let mut context = self.context(now, task, request, place, part.frame_offset, effects);
         context.is_last = part.is_last;
         if !part.is_last {
-            // A member behind it may fail for want of a seal, which seals the answers of all.
+            // A later member may fail because it is not encrypted: then all answers are encrypted.
             context.access = Access::InMemory;
         }
         let progress = serve_command(&mut context, part.message)?;
@@ -88,7 +88,7 @@ impl Connection {
         let (dialect, has_large_mtu) = (self.dialect(), self.has_large_mtu());
         let has_multichannel = self.has_multichannel();
         let (lock_waits, op_ids) = self.waits.for_handler();
-        let is_guarded = request.sign.is_some() || task.seal.is_some();
+        let is_guarded = request.sign.is_some() || task.encrypt_for.is_some();
         Context {
             now,
             connection: self.id,
@@ -103,7 +103,7 @@ impl Connection {
             } else {
                 Access::Opaque
             },
-            is_sealed: task.sealed.is_some(),
+            is_encrypted: task.encrypted_by.is_some(),
             is_last: true,
             is_cancelled: request.is_cancelled,
             is_lost: self.is_over,

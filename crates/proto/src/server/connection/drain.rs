@@ -1,6 +1,6 @@
 //! The end of a tree, a session or a connection: nothing starts on it any more, what runs on it
-//! ends, then its opens are closed, then whoever asked for it goes on. \[MS-SMB2\] 3.3.4.8,
-//! 3.3.5.6, 3.3.5.8, 3.3.7.1
+//! ends, then its opens are closed, then the request that asked for it continues. \[MS-SMB2\]
+//! 3.3.4.8, 3.3.5.6, 3.3.5.8, 3.3.7.1
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -71,8 +71,8 @@ impl Connection {
         self.leave_session(now, session.id, effects);
     }
 
-    /// The transport is gone. A session that another channel carries goes on there; what this one
-    /// may not have told is told again. \[MS-SMB2\] 3.3.7.1
+    /// The transport is gone. A session that another channel carries goes on there; the
+    /// notifications of this one are sent again. \[MS-SMB2\] 3.3.7.1
     pub(super) fn lose_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
         if session.channels.lose(self.id) {
             let mut state = session.state.lock();
@@ -80,7 +80,7 @@ impl Connection {
             drop(state);
             self.close_session(session);
         } else {
-            self.tell_breaks_again(session, effects);
+            self.resend_breaks(session, effects);
         }
         self.leave_session(now, session.id, effects);
     }
@@ -225,7 +225,7 @@ impl Connection {
         }
     }
 
-    /// Gives up on what would wait for ever. Reads and writes under way come to their end.
+    /// Cancels requests that could wait forever. Pending reads and writes complete.
     fn cancel_waits(&self, session: SessionId, tree: Option<TreeId>, effects: &mut Effects) {
         let acting = self.tasks.acting_on(session, tree);
         for pending in acting.filter_map(|task| task.current.as_ref()) {
@@ -237,8 +237,8 @@ impl Connection {
     }
 }
 
-/// Closes the pipes of a session, or of one tree. Who still waits for one does so on another
-/// channel.
+/// Closes the pipes of a session, or of one tree. Requests that still wait for a pipe are those
+/// of other channels.
 fn end_pipes(session: &Session, tree: Option<TreeId>, effects: &mut Effects) {
     let mut notices = Vec::new();
     session.pipes.lock().retain(|_, pipe| {

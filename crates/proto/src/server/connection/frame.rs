@@ -1,4 +1,5 @@
-//! A received frame: its protocol, decryption, and the MessageIds of its members. \[MS-SMB2\] 3.3.5.2
+//! A received frame: its protocol, decryption, and the MessageIds of its members. \[MS-SMB2\]
+//! 3.3.5.2
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -73,7 +74,7 @@ impl Connection {
         let parts = transform::split(bytes).map_err(Violation::Malformed)?;
         let session_id = parts.header.session_id;
         let session = self.decrypting_session(&parts.header)?;
-        let keys = session.state.lock().sealing.clone();
+        let keys = session.state.lock().encryption_keys.clone();
         let key = keys.ok_or(Violation::CannotDecrypt(session_id))?.inbound;
         let nonce = &parts.header.nonce[..key.cipher().nonce_len()];
         let tag = &parts.header.signature;

@@ -16,7 +16,7 @@ use crate::login::{Accepted, ConversationId};
 use crate::server::session::Session;
 use crate::time::{Instant, Now};
 
-/// A login under way. Its session is in no table before it succeeds.
+/// A login in progress. Its session is in no table before the login succeeds.
 #[derive(Debug)]
 pub(in crate::server) struct Login {
     pub(in crate::server) conversation: ConversationId,
@@ -162,7 +162,7 @@ impl Connection {
         Some(login)
     }
 
-    /// Forgets every login under way.
+    /// Ends all logins in progress.
     pub(super) fn end_logins(&mut self, effects: &mut Effects) {
         while let Some((_, login)) = self.logins.pending.pop_first() {
             effects.push(Effect::EndConversation(login.conversation));

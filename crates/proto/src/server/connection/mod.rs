@@ -1,6 +1,6 @@
 //! A transport connection: what comes in, what was done, what time it is. \[MS-SMB2\] 3.3.1.7
 //!
-//! The path of a request: `receive` here, unsealed and counted in `frame.rs`, run member by
+//! The path of a request: `receive` here, decrypted and counted in `frame.rs`, run member by
 //! member in `task.rs`, checked in `admit.rs`, handed to its command's file in `dispatch.rs`,
 //! answered in `reply.rs`. What ends together with a tree, a session or the connection is in
 //! `drain.rs`.
@@ -35,7 +35,7 @@ use crate::login::Account;
 use crate::notice::Notice;
 use crate::server::Server;
 use crate::server::negotiated::Negotiated;
-use crate::server::room::Room;
+use crate::server::quota::Quotas;
 use crate::server::session::Session;
 use crate::time::{Instant, Now};
 use crate::violation::Violation;
@@ -66,7 +66,7 @@ pub struct Connection {
     /// Connection.SessionTable.
     pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
     /// What the sessions that it made have.
-    pub(super) room: Room,
+    pub(super) quotas: Quotas,
     pub(super) logins: Logins,
     tasks: Tasks,
     waits: Waits,
@@ -90,9 +90,9 @@ pub struct Summary {
     pub signing: Option<SigningAlgorithm>,
     /// The client.
     pub client_guid: Option<Guid>,
-    /// The sessions and whose they are.
+    /// The sessions and their accounts.
     pub sessions: Vec<(SessionId, Account)>,
-    /// Requests under way.
+    /// Number of frames with a pending request.
     pub requests: usize,
 }
 
@@ -118,7 +118,7 @@ impl Connection {
             preauth: PreauthHash::new(),
             window,
             sessions: BTreeMap::new(),
-            room: Room::default(),
+            quotas: Quotas::default(),
             logins,
             tasks: Tasks::default(),
             waits: Waits::default(),
@@ -141,7 +141,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Takes what came of an operation: once for each, in any order, even after `closed`.
+    /// Processes the outcome of an operation. The driver calls this once for each operation, in any
+    /// order, also after `closed`.
     pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
         match self.waits.complete(op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
@@ -196,7 +197,7 @@ impl Connection {
                 self.end(Violation::LoginTimeout, effects);
             }
         }
-        self.expire_oplocks(now, effects);
+        self.expire_breaks(now, effects);
         self.stop_waiting_for_replaced(now, effects);
         self.settle(now, effects);
     }
@@ -212,7 +213,7 @@ impl Connection {
         for op in self.waits.operations_of_tasks() {
             effects.push(Effect::Cancel(op));
         }
-        // What was not told here is told again elsewhere.
+        // Another channel of the session sends the notifications again.
         self.unsent_breaks.clear();
         let sessions: Vec<Arc<Session>> = self.sessions.values().cloned().collect();
         for session in sessions {
@@ -222,7 +223,7 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// When `timeout` is to be called.
+    /// When the driver must call `timeout`; `None` while nothing has a time limit.
     pub fn next_timeout(&self) -> Option<Instant> {
         let interim = self.tasks.next_interim();
         [
@@ -235,7 +236,7 @@ impl Connection {
         .min()
     }
 
-    /// Whether anybody has logged in on it and not off.
+    /// Whether the connection carries a session.
     pub fn is_logged_in(&self) -> bool {
         !self.sessions.is_empty()
     }
@@ -272,8 +273,7 @@ impl Connection {
         self.tasks.len() == 0 && self.unfinished().is_none() && self.drains.is_empty()
     }
 
-    /// An operation that was asked for and is not completed. A driver that has nothing under way
-    /// any more lost it.
+    /// An operation without an outcome. If the driver has no operation in flight, it has lost one.
     pub fn unfinished(&self) -> Option<OpId> {
         self.waits.unfinished()
     }
@@ -302,13 +302,13 @@ impl Connection {
             .is_some_and(|it| it.capabilities.contains(Capabilities::MULTI_CHANNEL))
     }
 
-    /// Whether what must be sealed has to be sealed on this connection: not where the client and
-    /// the server agreed that its transport does it. \[MS-SMB2\] 3.3.5.2.9,
+    /// Whether messages that must be encrypted have to be encrypted here: not if client and server
+    /// agreed that the transport encrypts. \[MS-SMB2\] 3.3.5.2.9,
     /// Connection.AcceptTransportSecurity
     ///
     /// Asked of each connection, and not kept with the session: that may have others, over
     /// transports that protect nothing.
-    pub(super) fn must_seal(&self, is_required: bool) -> bool {
+    pub(super) fn must_encrypt(&self, is_required: bool) -> bool {
         let is_secured = self
             .negotiated
             .as_ref()
@@ -324,7 +324,7 @@ impl Connection {
         }
     }
 
-    /// From now on nothing is received or sent, and nobody is told to wait.
+    /// Stops receiving and sending, interim responses included.
     fn stop(&mut self) {
         self.is_over = true;
         self.logins.deadline = None;
@@ -334,12 +334,12 @@ impl Connection {
     /// Goes on with what became possible, until nothing more does.
     fn settle(&mut self, now: Now, effects: &mut Effects) {
         while self.advance_drains(now, effects) {}
-        self.tell_breaks(effects);
+        self.send_breaks(effects);
         self.tasks.forget_stale_interims();
     }
 }
 
-/// Gives back what an outcome holds that nobody waits for any more.
+/// Releases the payload of an outcome that no request waits for.
 fn discard(outcome: &Outcome, effects: &mut Effects) {
     if let Outcome::Read(payload) = outcome {
         effects.push(Effect::Release(payload.token));

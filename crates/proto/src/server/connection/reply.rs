@@ -1,4 +1,5 @@
-//! Answers on their way out: header, credits, padding, signature, seal. \[MS-SMB2\] 3.3.4.1
+//! Answers before they are sent: header, credits, padding, signature, encryption. \[MS-SMB2\]
+//! 3.3.4.1
 
 use alloc::vec::Vec;
 
@@ -13,8 +14,8 @@ use crate::server::connection::Connection;
 use crate::server::connection::task::{Request, Task};
 use crate::server::context::{Body, Reply};
 
-/// An answer whose header is not written yet: its credits and its place among the others are
-/// known only when it goes out.
+/// An answer without its header, which depends on its credits and on its position in the frame:
+/// both are known only when the frame is sent.
 #[derive(Debug)]
 pub(in crate::server) struct Answer {
     /// The request, its status that of the answer.
@@ -22,7 +23,7 @@ pub(in crate::server) struct Answer {
     /// 64 bytes for the header, then the body.
     head: Vec<u8>,
     payload: Option<Payload>,
-    /// Whether it tells that the request waits.
+    /// Whether this is an interim response.
     is_interim: bool,
 }
 
@@ -62,7 +63,7 @@ impl Answer {
         }
     }
 
-    /// Whether it tells of a new open, or why there is none.
+    /// Whether this is the answer to a CREATE.
     pub(super) fn is_of_create(&self) -> bool {
         self.request.header.command == Command::CREATE
     }
@@ -97,7 +98,10 @@ impl Connection {
                 .for_each(|answer| answer.release(effects));
             return;
         }
-        let seal = task.seal.as_ref().and_then(|session| session.seal());
+        let encryption = task
+            .encrypt_for
+            .as_ref()
+            .and_then(|session| session.encryption());
         let count = answers.len();
         let mut credits = 0;
         let mut messages = Vec::with_capacity(count);
@@ -115,13 +119,13 @@ impl Connection {
                 padding,
                 is_last,
                 credits: if is_last { credits } else { 0 },
-                is_sealed: seal.is_some(),
+                is_encrypted: encryption.is_some(),
             };
             messages.push(self.finish(answer, &layout));
         }
         effects.push(Effect::Send(Outbound {
             messages,
-            seal,
+            seal: encryption,
             invalidate,
         }));
     }
@@ -135,14 +139,17 @@ impl Connection {
             payload,
             is_interim: _,
         } = answer;
-        let sign = request.sign.filter(|_| !layout.is_sealed).map(|key| Sign {
-            key,
-            nonce: SigningNonce {
-                message_id: request.header.message_id.0,
-                from_server: true,
-                is_cancel: false,
-            },
-        });
+        let sign = request
+            .sign
+            .filter(|_| !layout.is_encrypted)
+            .map(|key| Sign {
+                key,
+                nonce: SigningNonce {
+                    message_id: request.header.message_id.0,
+                    from_server: true,
+                    is_cancel: false,
+                },
+            });
         let mut header = request.header;
         header.flags = response_flags(header.flags, layout.index);
         if sign.is_some() {
@@ -204,7 +211,7 @@ impl Connection {
 
     /// Credits for an answer: what the request used up, and what it asked for beyond. As Windows
     /// and Samba have it, NEGOTIATE and a login that is not done get no more than they used, and
-    /// a request that was told to wait got its credits then. \[MS-SMB2\] 3.3.1.2
+    /// a request with an interim response got its credits with that. \[MS-SMB2\] 3.3.1.2
     fn grant(&mut self, answer: &Answer) -> u16 {
         let header = &answer.request.header;
         if answer.request.async_id.is_some() && !answer.is_interim {
@@ -233,7 +240,7 @@ struct Layout {
     padding: u8,
     is_last: bool,
     credits: u16,
-    is_sealed: bool,
+    is_encrypted: bool,
 }
 
 /// Zero bytes up to a multiple of 8. \[MS-SMB2\] 3.3.4.1.3

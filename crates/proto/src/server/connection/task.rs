@@ -1,4 +1,4 @@
-//! A frame on its way: its members run one after the other, each may wait for the world.
+//! A frame in processing: its members run one after the other, and each may wait.
 //! \[MS-SMB2\] 3.3.5.2.7
 
 use alloc::sync::Arc;
@@ -26,14 +26,14 @@ use crate::violation::Violation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::server) struct TaskId(pub(super) u64);
 
-/// A frame whose members are not all answered.
+/// A frame with members that have no answer yet.
 #[derive(Debug)]
 pub(in crate::server) struct Task {
     pub(in crate::server) id: TaskId,
-    /// The session whose seal the frame came under.
-    pub(in crate::server) sealed: Option<SessionId>,
-    /// The session whose seal the answer goes under.
-    pub(in crate::server) seal: Option<Arc<Session>>,
+    /// The session that encrypted the frame; `None` for a frame in clear text.
+    pub(in crate::server) encrypted_by: Option<SessionId>,
+    /// The session that encrypts the answer; `None` for an answer in clear text.
+    pub(in crate::server) encrypt_for: Option<Arc<Session>>,
     pub(in crate::server) chain: Chain,
     /// Answers that go out together.
     pub(in crate::server) answers: Vec<Answer>,
@@ -102,7 +102,7 @@ pub(in crate::server) enum Flow {
     Wait(OpId, Then),
     /// Something else is to happen first: a drain ends, or another connection says so.
     WaitUnasked(Then),
-    /// An oplock is to be broken first.
+    /// The request waits for another client, such as for the break of an oplock.
     Park(Parked, Then),
     /// The connection ends.
     End(Violation),
@@ -120,11 +120,11 @@ pub(super) struct Part<'m> {
 }
 
 impl Task {
-    pub(in crate::server) fn new(id: TaskId, sealed: Option<Arc<Session>>) -> Self {
+    pub(in crate::server) fn new(id: TaskId, session: Option<Arc<Session>>) -> Self {
         Self {
             id,
-            sealed: sealed.as_ref().map(|session| session.id),
-            seal: sealed,
+            encrypted_by: session.as_ref().map(|session| session.id),
+            encrypt_for: session,
             chain: Chain::default(),
             answers: Vec::new(),
             current: None,
@@ -137,7 +137,7 @@ impl Task {
         self.rest.is_empty()
     }
 
-    /// Whether the client was not told yet of an open that it made.
+    /// Whether the answer to a CREATE of the frame has not been sent yet.
     pub(super) fn hides_an_open(&self) -> bool {
         self.answers.iter().any(Answer::is_of_create)
     }
@@ -246,7 +246,7 @@ impl Connection {
                 self.waits.park(parked, task.id);
                 self.wait(now, task, request, Some(parked.op), then);
                 // What it waits for may depend on them: the holder may be a member before it,
-                // and acknowledges nothing for an open that it was not told of.
+                // and acknowledges nothing for an open whose CREATE has no answer yet.
                 self.send(task, effects);
                 false
             }

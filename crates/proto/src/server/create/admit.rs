@@ -9,7 +9,7 @@ use crate::server::context::Context;
 use crate::server::fsa::Sharing;
 use crate::server::tree::TreeConnect;
 
-/// Rights that a file with the attribute READONLY gives to nobody.
+/// Rights that no open of a READONLY file gets.
 const WRITES_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
 /// And what MAXIMUM_ALLOWED does not give besides: a file has no children to delete.

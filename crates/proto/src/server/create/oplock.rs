@@ -71,7 +71,7 @@ impl Entered {
         files.grant(key, file, of_oplock(self.wanted_oplock(context)), &target)
     }
 
-    /// None for a directory, nor for who only looks at attributes of a file that is there: as
+    /// None for a directory, nor for an open that only reads attributes of an existing file: as
     /// Samba has it.
     fn wanted_oplock(&self, context: &Context<'_>) -> OplockLevel {
         let checked = admit::checked_sharing(&self.wanted, self.granted);

@@ -15,12 +15,12 @@ use crate::server::context::{Context, Progress, RelatedOpen};
 use crate::server::fsa::caching::oplock_level;
 use crate::server::notices::Notices;
 use crate::server::open::Open;
-use crate::server::replay::{Found, Known};
+use crate::server::replay::{CompletedCreate, Found};
 
 /// An open that was made before.
 pub(crate) struct Replayed {
     open: Arc<Open>,
-    known: Known,
+    known: CompletedCreate,
     asked: Asked,
 }
 
@@ -37,8 +37,8 @@ pub(super) fn begin(
     let is_replay = context.header.flags.contains(Flags::REPLAY_OPERATION);
     let replays = &context.server.replays;
     let known = match replays.begin(key, context.session.id, is_replay)? {
-        Found::Nothing(ticket) => {
-            wanted.ticket = Some(Arc::new(ticket));
+        Found::Nothing(replay_entry) => {
+            wanted.replay_entry = Some(Arc::new(replay_entry));
             return Ok(None);
         }
         Found::Open(known) => known,
@@ -69,7 +69,7 @@ impl Replayed {
             .server
             .files
             .settle(open.key, open.file, &mut notices);
-        open.state.lock().told_on = None;
+        open.state.lock().notified_on = None;
         context.post(notices);
         *context.related_open = RelatedOpen::Open(open.id);
         answer(asked, metadata, known, oplock_level(rights))

@@ -13,8 +13,8 @@ use super::contexts::Asked;
 use crate::file::{Existing, KindWanted};
 use crate::path::SharePath;
 use crate::server::open::WRITE_RIGHTS;
-use crate::server::replay::Ticket;
-use crate::server::room::Tallied;
+use crate::server::quota::QuotaGuard;
+use crate::server::replay::CreateReplayEntry;
 use crate::server::tree::TreeConnect;
 
 /// What a CREATE asks for.
@@ -34,9 +34,9 @@ pub(crate) struct Wanted {
     /// Whether an earlier try, which had to wait, made the file.
     pub(crate) is_made: bool,
     /// The client's name for it.
-    pub(crate) ticket: Option<Arc<Ticket>>,
+    pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That the open counts.
-    pub(crate) place: Option<Arc<Tallied>>,
+    pub(crate) place: Option<Arc<QuotaGuard>>,
 }
 
 /// Bits that no option has. smbtorture smb2.create.gentest
@@ -81,7 +81,7 @@ impl Wanted {
             asked,
             oplock: request.oplock_level,
             is_made: false,
-            ticket: None,
+            replay_entry: None,
             place: None,
         };
         wanted.check_rights(tree)?;
@@ -172,8 +172,8 @@ impl Wanted {
         }
     }
 
-    /// What a failure of the file system is told as. A file that would be made in a share that
-    /// nobody writes is denied; the file system was asked for one that is there only.
+    /// The status for a failure of the file system. In a read-only share the file system only opens
+    /// existing files: a request that would create one gets ACCESS_DENIED.
     pub(crate) fn explain(&self, status: Status, tree: &TreeConnect) -> Status {
         let would_create = self.disposition == CreateDisposition::OPEN_IF && is_read_only(tree);
         if would_create && status == Status::OBJECT_NAME_NOT_FOUND {
@@ -237,7 +237,7 @@ fn map_rights(desired: AccessMask) -> Result<AccessMask, Status> {
             access = access.without(generic) | specific;
         }
     }
-    // Nobody has the privilege to see the SACL, and there is none to see.
+    // No account has the privilege to read the SACL, and files have none.
     if access.contains(AccessMask::ACCESS_SYSTEM_SECURITY) {
         return Err(Status::PRIVILEGE_NOT_HELD);
     }

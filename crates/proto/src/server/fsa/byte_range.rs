@@ -2,8 +2,8 @@
 //! 2.1.5.8, 2.1.5.9
 //!
 //! No state but the locks, no waiting. Thousands of locks stay fast: ranges are kept by the power
-//! of two that their length reaches, so that whatever overlaps a range starts in a stretch that is
-//! known, one for each power that occurs.
+//! of two that their length reaches. All overlapping ranges then start within a known stretch, one
+//! for each power that occurs.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub(crate) enum LockKind {
     Shared,
 }
 
-/// What is to be done with the bytes of a range.
+/// An access to the bytes of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeAccess {
     Read,
@@ -124,7 +124,7 @@ impl ByteRangeLocks {
         self.owners.get(&owner).map_or(0, |owned| owned.count)
     }
 
-    /// Locks of one open, so many at most. One that is held twice is there twice.
+    /// The locks of one open, at most `limit`. A lock that is held twice appears twice.
     pub(super) fn of(&self, owner: LocalOpen, limit: usize) -> Vec<(ByteRange, LockKind)> {
         let Some(owned) = self.owners.get(&owner) else {
             return Vec::new();
@@ -148,7 +148,7 @@ impl ByteRangeLocks {
         }
     }
 
-    /// Whether a lock is in the way of who wants to read or write. \[MS-FSA\] 2.1.4.10
+    /// Whether a lock forbids an open to read or write a range. \[MS-FSA\] 2.1.4.10
     pub(super) fn forbids(&self, owner: LocalOpen, range: ByteRange, access: RangeAccess) -> bool {
         let is_alone = self.owners.len() == 1 && self.owners.contains_key(&owner);
         let by_others = |other: LocalOpen| other != owner;

@@ -1,10 +1,12 @@
-//! Who holds byte-range locks of a file, and who waits for one. \[MS-FSA\] 2.1.5.8, 2.1.5.9
+//! The byte-range locks of a stream, and the requests that wait for one. \[MS-FSA\] 2.1.5.8,
+//! 2.1.5.9
 //!
 //! Every open of the file has a hand on it, so that to lock, to unlock and to ask before a READ or
 //! a WRITE takes no other lock than that of this file, and none at all where nothing is locked.
 //!
-//! Who waits is granted the lock by whoever makes room for it, the oldest first, and only then
-//! told: nobody can come in between. As in Windows and Samba, who waits is in nobody's way.
+//! The request that removes a lock grants the waiting requests theirs, the oldest first, and then
+//! notifies them: no other request can come in between. As in Windows and Samba, a waiting request
+//! does not keep others from locking.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -25,7 +27,7 @@ pub(crate) type Wanted = (ByteRange, LockKind);
 /// The byte-range locks of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileLocks {
-    /// How many are held, for whoever only wants to know that there are none.
+    /// Number of locks. A check for none takes no lock on the table.
     held: AtomicUsize,
     state: Mutex<State>,
 }
@@ -183,7 +185,7 @@ impl State {
         Ok(())
     }
 
-    /// Grants what has become possible to those who may be concerned, the oldest first.
+    /// Grants the locks that have become possible to the waiting requests, the oldest first.
     fn grant(&mut self, is_concerned: impl Fn(&Waiting) -> bool, notices: &mut Notices) {
         let Self { locks, waiting } = self;
         waiting.retain(|waiting| {

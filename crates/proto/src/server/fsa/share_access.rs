@@ -1,4 +1,4 @@
-//! Share modes: who may have a file open beside whom. \[MS-FSA\] 2.1.4.12
+//! Share modes: which opens of a stream are possible at one time. \[MS-FSA\] 2.1.4.12
 
 use wire::access::{AccessMask, ShareAccess};
 
@@ -28,7 +28,7 @@ const KINDS: [(AccessMask, ShareAccess); 3] = [
 
 impl Sharing {
     /// Whether neither of two opens does what the other does not allow. An open that neither
-    /// reads, writes nor deletes is in nobody's way, whatever it shares: \[MS-FSA\] 2.1.4.12,
+    /// reads, writes nor deletes is compatible with all share modes: \[MS-FSA\] 2.1.4.12,
     /// and Windows asks for attributes so all the time.
     pub(crate) fn is_compatible(self, other: Self) -> bool {
         if self.is_stat_only() || other.is_stat_only() {

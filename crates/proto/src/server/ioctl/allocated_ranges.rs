@@ -16,15 +16,15 @@ use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::MAX_OFFSET;
 use crate::server::open::{Need, malformed};
 
-/// Ranges of an answer at most: 64 KiB of them. Whoever has room for more asks again from the end
-/// of the last one on, as with any answer that is cut short.
+/// Ranges of an answer at most: 64 KiB of them. A client with a larger buffer asks again from the
+/// end of the last one on, as with any answer that is cut short.
 const MAX_RANGES: usize = 4096;
 
 /// A file that is being asked.
 pub(crate) struct Step {
     asked: Asked,
-    /// How many ranges the answer has room for.
-    room: usize,
+    /// Maximum number of ranges in the answer.
+    capacity: usize,
 }
 
 /// Starts on a request. Locks of others do not matter: smbtorture smb2.ioctl.sparse_lock.
@@ -41,31 +41,31 @@ pub(super) fn start(
     let end = file_offset.checked_add(length);
     let end = end.filter(|end| *end <= MAX_OFFSET && !open.is_directory);
     let range = file_offset..end.ok_or(Status::INVALID_PARAMETER)?;
-    let room = request.max_output_response as usize / AllocatedRange::LEN;
-    let room = room.min(MAX_RANGES);
+    let capacity = request.max_output_response as usize / AllocatedRange::LEN;
+    let capacity = capacity.min(MAX_RANGES);
     let operation = FileOp::OnOpen(
         open.file,
         Operation::AllocatedRanges {
             range,
             // One more range shows whether the file has more than fit.
-            limit: room + 1,
+            limit: capacity + 1,
         },
     );
     let asked = Asked::by(request);
-    Ok(context.wait(operation, Step { asked, room }))
+    Ok(context.wait(operation, Step { asked, capacity }))
 }
 
 impl Step {
     pub(super) fn resume(self, outcome: Outcome) -> Result<Reply, Status> {
         let ranges = outcome.expect_file()?.expect_ranges();
-        let status = match self.room {
-            room if ranges.len() <= room => Status::SUCCESS,
+        let status = match self.capacity {
+            capacity if ranges.len() <= capacity => Status::SUCCESS,
             // Not even one fits: smbtorture smb2.ioctl.sparse_qar_malformed.
             0 => return Err(Status::BUFFER_TOO_SMALL),
             _ => Status::BUFFER_OVERFLOW,
         };
         let mut output = Vec::new();
-        for Range { start, end } in ranges.into_iter().take(self.room) {
+        for Range { start, end } in ranges.into_iter().take(self.capacity) {
             let range = AllocatedRange {
                 file_offset: start,
                 length: end - start,

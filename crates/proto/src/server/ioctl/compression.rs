@@ -14,7 +14,7 @@ use crate::server::open::Need;
 /// COMPRESSION_FORMAT_NONE. \[MS-FSCC\] 2.3.12
 const NONE: [u8; 2] = [0; 2];
 
-/// Tells the compression.
+/// Returns the compression.
 pub(super) fn get(context: &mut Context<'_>, request: &Request<'_>) -> Result<Reply, Status> {
     context.open(request.file_id)?;
     if (request.max_output_response as usize) < NONE.len() {

@@ -36,7 +36,7 @@ const LIMITS: CopyChunkResponse = CopyChunkResponse {
 /// one that may only execute.
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
 
-/// A copy under way.
+/// A copy in progress.
 pub(crate) struct Step {
     asked: Asked,
     source: Arc<Open>,
@@ -154,7 +154,7 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress<super::Step>, Status> {
-        // Whatever came of it: a part may have been written.
+        // Also after an error: a part may have been written.
         context.data_changed(&self.target);
         let (count, status) = match outcome.expect_file() {
             Ok(outcome) => outcome.expect_copied(),

@@ -20,8 +20,8 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Tells who watches, puts the data on stable storage where the open is one that writes
-    /// through, and gives the time of the last write back to a client that set it.
+    /// Reports the change to the watches, puts the data on stable storage where the open is one
+    /// that writes through, and gives the time of the last write back to a client that set it.
     pub(super) fn start(context: &mut Context<'_>, open: &Open, reply: Reply) -> Progress<Self> {
         let mut left = Vec::new();
         left.extend(write::report(context, open));
@@ -51,7 +51,7 @@ impl Ending {
         let Some(operation) = self.left.pop() else {
             return Progress::Done(self.reply);
         };
-        // The data are changed, whatever becomes of the time.
+        // The data have changed, even if the time cannot be restored.
         self.matters = matches!(operation, FileOp::OnOpen(_, Operation::Flush));
         context.wait(operation, self)
     }

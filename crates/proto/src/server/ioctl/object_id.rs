@@ -1,6 +1,6 @@
 //! The object id of a file. \[MS-SMB2\] 3.3.5.15, \[MS-FSA\] 2.1.5.10
 //!
-//! No id is kept with a file: as with Samba, volume and inode are told as one, which hold as long
+//! No id is kept with a file: as with Samba, volume and inode serve as one, which is valid as long
 //! as the file is there, and the file counts as made where it is.
 
 use wire::fsctl::ObjectIdBuffer;
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_one_id_whoever_asks_and_no_two_have_the_same() {
+    fn all_opens_of_a_file_report_one_id_and_no_two_files_share_it() {
         let mut world = World::new();
         let mut ids = ["a", "b"].map(|name| {
             world.disk.add_file(name, FileAttributes::NONE);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_does_not_fit_is_not_told() {
+    fn an_id_that_does_not_fit_is_not_returned() {
         let mut world = World::new();
         world.disk.add_file("a", FileAttributes::NONE);
         let open = world.open("a", ALL);

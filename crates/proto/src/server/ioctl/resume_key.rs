@@ -1,7 +1,7 @@
 //! SRV_REQUEST_RESUME_KEY: a name for an open as the source of a copy. \[MS-SMB2\] 3.3.5.15.5
 //!
 //! The key says which open of which session, and is looked up among the opens of the session that
-//! shows it: it opens nothing to anybody else, and is worth nothing once the open is closed.
+//! shows it: it gives no other session access, and is invalid once the open is closed.
 
 use alloc::sync::Arc;
 

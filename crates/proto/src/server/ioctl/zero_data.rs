@@ -67,7 +67,7 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress<super::Step>, Status> {
-        // Whatever came of it: a part may have been written.
+        // Also after an error: a part may have been written.
         context.data_changed(&self.open);
         let end = outcome.expect_file()?.expect_zeroed();
         if end >= self.left.end {

@@ -49,8 +49,8 @@ fn wait(request: &Request<'_>) -> Result<Progress<Step>, Status> {
 /// \[MS-SMB2\] 3.3.5.15.1, \[MS-FSCC\] 2.3.45. Samba does not know it, Windows does.
 fn peek(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress<Step>, Status> {
     let pipe = context.pipe(request.file_id)?;
-    let room = (request.max_output_response as usize).checked_sub(PipePeek::HEAD_LEN);
-    let room = room.ok_or(Status::INVALID_PARAMETER)?;
+    let capacity = (request.max_output_response as usize).checked_sub(PipePeek::HEAD_LEN);
+    let capacity = capacity.ok_or(Status::INVALID_PARAMETER)?;
     let state = pipe.state.lock();
     if let Some(status) = state.is_over() {
         return Err(status);
@@ -62,7 +62,7 @@ fn peek(context: &mut Context<'_>, request: &Request<'_>) -> Result<Progress<Ste
         read_data_available: number(state.unread_len()),
         number_of_messages: number(count),
         message_length: number(first.len()),
-        data: &first[..first.len().min(room)],
+        data: &first[..first.len().min(capacity)],
     };
     Ok(Progress::Done(reply(request, &output.encode())))
 }

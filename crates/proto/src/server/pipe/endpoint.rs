@@ -1,7 +1,7 @@
 //! The server's end of a pipe: fragments in, calls out. \[C706\] 9.3, 12.6, \[MS-RPCE\] 3.3.3
 //!
-//! Kept apart from the pipe so that bytes alone drive it: nothing here waits, and nobody else's
-//! state is touched.
+//! Kept apart from the pipe so that bytes alone drive it: nothing here waits, and
+//! no other state changes.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -47,7 +47,7 @@ struct Pending {
     stub: Vec<u8>,
 }
 
-/// What is to be done.
+/// The next action of the pipe.
 #[derive(Debug)]
 pub(super) enum Action {
     /// Answer with this fragment.
@@ -92,7 +92,7 @@ impl Call {
 }
 
 impl Endpoint {
-    /// Nothing is agreed on. `group` is what connections of one client are told apart by.
+    /// Nothing is agreed on. `group` distinguishes the associations of one client.
     pub(super) fn new(service: Service, group: u32) -> Self {
         Self {
             service,
@@ -137,7 +137,7 @@ impl Endpoint {
                 self.pending.take_if(|pending| pending.call_id == call_id);
                 return Ok(None);
             }
-            // Nobody logs in here, so nobody has a third leg to say.
+            // A bind without authentication has no third leg.
             Body::Other(PacketType::AUTH3, _) => return Ok(None),
             _ => return Err(Broken),
         };

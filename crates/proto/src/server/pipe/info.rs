@@ -1,7 +1,7 @@
 //! QUERY_INFO and SET_INFO of a pipe. \[MS-SMB2\] 3.3.5.20, 3.3.5.21
 //!
-//! As Samba has it, FileStandardInformation and nothing else; and beyond that what Windows tells of
-//! pipes.
+//! As Samba has it, FileStandardInformation and nothing else; and the pipe classes that
+//! Windows has.
 
 use alloc::vec::Vec;
 

@@ -6,13 +6,13 @@ use wire::{FileId, TreeId};
 use super::service::Service;
 use super::state::State;
 use crate::server::notices::Notices;
-use crate::server::room::Tallied;
+use crate::server::quota::QuotaGuard;
 
 /// An instance of a named pipe, in the session's table of pipes from CREATE to CLOSE.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     /// Counts the pipe against the limit of its connection.
-    _place: Tallied,
+    _quota: QuotaGuard,
     pub(crate) id: FileId,
     pub(crate) tree: TreeId,
     pub(super) service: Service,
@@ -22,14 +22,14 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// A new instance. `group` becomes its RPC association group.
     pub(super) fn new(
-        place: Tallied,
+        place: QuotaGuard,
         id: FileId,
         tree: TreeId,
         service: Service,
         group: u32,
     ) -> Self {
         Self {
-            _place: place,
+            _quota: place,
             id,
             tree,
             service,

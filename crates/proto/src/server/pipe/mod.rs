@@ -31,7 +31,7 @@ use service::Service;
 use state::State;
 pub(crate) use transfer::Step;
 
-/// Starts on a request, whatever its command.
+/// Starts a request of any command.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     match context.header.command {
         Command::CREATE => open::start(context, message),
@@ -71,7 +71,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
 }
 
-/// Whoever takes it out of the table closes it. Who waits for data waits in vain.
+/// Only the request that takes the pipe out of the table closes it. Waiting reads fail.
 fn close(context: &mut Context<'_>, id: FileId) -> Result<Progress<Step>, Status> {
     let pipe = context.pipe(id)?;
     let taken = context.session.pipes.lock().remove(&pipe.id.volatile);

@@ -14,10 +14,10 @@ use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::open::malformed;
 
 /// Pipes that one session has open at one time. Clients open one for each interface that they
-/// call, and close it soon. Each may hold some 60 KiB: few sessions of nobody in particular must
-/// not add up to much.
+/// call, and close it soon. Each may hold some 60 KiB: a few anonymous
+/// sessions must not add up to much.
 const MAX_PIPES: usize = 64;
-/// Bytes that the client is told a pipe takes up, as Windows and Samba have it.
+/// AllocationSize of a pipe in bytes, as with Windows and Samba.
 pub(super) const ALLOCATION: u64 = 4096;
 
 /// Opens a pipe. As with Samba neither rights nor dispositions matter.
@@ -42,7 +42,7 @@ pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 pub(super) fn find(path: &str) -> Option<Service> {
     let path = path.strip_prefix('\\').unwrap_or(path);
     let name = match path.split_once('\\') {
-        Some((folder, name)) if folder.eq_ignore_ascii_case("pipe") => name,
+        Some((directory, name)) if directory.eq_ignore_ascii_case("pipe") => name,
         Some(_) => return None,
         None => path,
     };
@@ -51,15 +51,15 @@ pub(super) fn find(path: &str) -> Option<Service> {
 
 fn make(context: &Context<'_>, service: Service) -> Result<Pipe, Status> {
     let limit = context.server.config.limits.pipes_per_connection;
-    let place = context.session.origin.room.pipes.add(limit)?;
+    let place = context.session.origin.quotas.pipes.add(limit)?;
     let id = context.server.new_file_id();
     // Not 0, which asks for a group where a client says it.
     let group = u32::try_from(id.volatile % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
     Ok(Pipe::new(place, id, context.tree.id, service, group))
 }
 
-/// Enters a pipe in its session's table. Fails where the session or tree ended meanwhile: who ends
-/// them takes them out of their tables first.
+/// Enters a pipe in its session's table. Fails where the session or tree ended meanwhile: the end
+/// of either removes it from its table first.
 fn register(context: &Context<'_>, pipe: &Arc<Pipe>) -> Result<(), Status> {
     let session = &context.session;
     let mut pipes = session.pipes.lock();

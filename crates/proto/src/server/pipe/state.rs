@@ -1,5 +1,5 @@
 //! What a pipe holds: what was written and is not a call yet, what was answered and is not read
-//! yet, and who waits for it.
+//! yet, and the reads that wait.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,7 +34,8 @@ pub(super) struct State {
     waiting: VecDeque<(ConnectionId, OpId)>,
     /// Reads of no bytes, which wait for the end.
     lingering: Vec<(ConnectionId, OpId)>,
-    /// 1 for messages, as set by FilePipeInformation. Fragments are told apart either way.
+    /// 1 for messages, as set by FilePipeInformation. A read never crosses fragments in either
+    /// mode.
     pub(super) read_mode: u32,
     /// The client wrote what makes no sense: what was answered can be read, no more.
     is_broken: bool,
@@ -72,7 +73,7 @@ impl State {
         Ok(())
     }
 
-    /// The next call to be done. What needs no call is answered on the way.
+    /// The next call to be done. Fragments that need no call are answered here.
     pub(super) fn next_call(&mut self) -> Option<Call> {
         while !self.is_broken {
             // The next is taken once the client has read.
@@ -159,8 +160,8 @@ impl State {
         self.lingering.retain(|other| *other != waiter);
     }
 
-    /// Who is to look again: the read that has waited longest, if there is something for it, and
-    /// everybody if nothing will come. Whoever looked wakes the next.
+    /// The reads to wake: the one that has waited longest, if there is data, and all if none will
+    /// come. Each read wakes the next.
     pub(super) fn wake(&mut self) -> Notices {
         let (data, end) = match self.is_over() {
             Some(_) => (self.waiting.len(), self.lingering.len()),
@@ -173,7 +174,7 @@ impl State {
             .collect()
     }
 
-    /// The pipe is closed: who waits is to be told.
+    /// Closes the pipe. Returns the notices that wake its waiting reads.
     pub(super) fn end(&mut self) -> Notices {
         self.is_closed = true;
         self.wake()

@@ -73,7 +73,7 @@ pub(super) fn write(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     Ok(Progress::Done(reply))
 }
 
-/// PIPE_TRANSCEIVE: writes, and reads what comes of it.
+/// PIPE_TRANSCEIVE: writes a request and reads the answer.
 pub(super) fn transceive(
     context: &mut Context<'_>,
     request: &ioctl::Request<'_>,
@@ -99,7 +99,7 @@ fn put(context: &mut Context<'_>, pipe: &Pipe, bytes: &[u8]) -> Result<(), Statu
     Ok(())
 }
 
-/// Does the calls that the client made, and tells who waits for what they come to.
+/// Executes the pending calls of the client, and wakes reads that wait for their results.
 fn serve(context: &mut Context<'_>, pipe: &Pipe) {
     let is_named = context.session.state.lock().is_named();
     let caller = Caller {
@@ -185,8 +185,8 @@ impl Step {
 }
 
 impl Answer {
-    /// Samba tells of a READ that leaves a part of the message nothing, and of a transaction
-    /// BUFFER_OVERFLOW.
+    /// If a part of the message is left, a READ succeeds and a transaction answers BUFFER_OVERFLOW,
+    /// as with Samba.
     fn reply(self, bytes: &[u8], has_more: bool) -> Reply {
         match self {
             Self::Read => read_reply(bytes),

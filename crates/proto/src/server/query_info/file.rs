@@ -1,4 +1,4 @@
-//! What QUERY_INFO tells of a file. \[MS-SMB2\] 3.3.5.20.1, \[MS-FSA\] 2.1.5.12
+//! QUERY_INFO of a file. \[MS-SMB2\] 3.3.5.20.1, \[MS-FSA\] 2.1.5.12
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -43,8 +43,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What a class needs of the open; an error where it is not told. Windows and Samba look at these
-/// rights for these classes only.
+/// What a class needs of the open; an error if it cannot be queried. Windows and Samba look at
+/// these rights for these classes only.
 fn needs(class: FileInfoClass) -> Result<Need, Status> {
     match class {
         FileInfoClass::BASIC
@@ -153,8 +153,8 @@ fn basic(metadata: &Metadata) -> FileBasicInformation {
     }
 }
 
-/// A directory has one name, whatever the file system counts; a name that is about to go does not
-/// count. Samba does the same.
+/// A directory has one name, even if the file system counts more links; a name that is about to go
+/// does not count. Samba does the same.
 fn standard(server: &Server, open: &Open, metadata: &Metadata) -> FileStandardInformation {
     let is_delete_pending = server.files.is_delete_pending(open.key);
     let names = if metadata.is_directory() {

@@ -1,4 +1,4 @@
-//! What QUERY_INFO tells of the file system. \[MS-SMB2\] 3.3.5.20.2, \[MS-FSA\] 2.1.5.13
+//! QUERY_INFO of the file system. \[MS-SMB2\] 3.3.5.20.2, \[MS-FSA\] 2.1.5.13
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ use wire::{Guid, Status, Utf16};
 use crate::file::VolumeInfo;
 use crate::server::context::Context;
 
-/// Bytes of a sector, as Samba tells it for whatever disk.
+/// Bytes of a sector: the value of Samba for every disk.
 const SECTOR: u32 = 512;
 /// UTF-16 units of a label. \[MS-FSCC\] 2.5.9
 const MAX_LABEL_UNITS: usize = 32;

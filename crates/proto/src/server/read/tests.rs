@@ -260,7 +260,7 @@ fn what_is_protected_and_what_cannot_be_goes_nowhere() {
         assert!(world.disk.reads.is_empty());
         assert_eq!(world.invalidate, None);
     };
-    refuse(|world| world.is_sealed = true);
+    refuse(|world| world.is_encrypted = true);
     refuse(|world| world.session.state.lock().signing_required = true);
     refuse(|world| world.carrier = Carrier::TCP);
 }

@@ -37,7 +37,7 @@ enum Kind {
 
 #[derive(Clone, Copy)]
 enum Stage {
-    /// Somebody is to close what is in the way, and everything starts again.
+    /// Another client has to close its opens; then everything starts again.
     Begin,
     /// Which file has the new name is being found out.
     LookUp,
@@ -202,7 +202,7 @@ impl Step {
         context.report(self.open.file, &events);
     }
 
-    /// A file has the new name: may it give way?
+    /// A file has the new name: checks whether it may be replaced.
     fn replace(
         self,
         context: &mut Context<'_>,

@@ -104,7 +104,7 @@ impl Step {
 }
 
 /// The bits that the entries give to owner, group and everyone. A list that names none of them is
-/// refused: it would shut everybody out.
+/// refused: no user could access the file.
 fn mode_of(aces: &[Ace], metadata: &Metadata) -> Result<u32, Status> {
     let sids = aces.iter().filter_map(sid_of);
     if let Some(mode) = sids.clone().find_map(Sid::to_unix_mode) {
@@ -123,7 +123,7 @@ fn mode_of(aces: &[Ace], metadata: &Metadata) -> Result<u32, Status> {
     Ok(owner << 6 | group << 3 | others)
 }
 
-/// Whom an entry is about, where it counts for the file itself.
+/// The account of an entry that applies to the file itself.
 fn sid_of(ace: &Ace) -> Option<&Sid> {
     match ace {
         Ace::Basic { flags, sid, .. } if !flags.contains(AceFlags::INHERIT_ONLY) => Some(sid),
@@ -131,7 +131,7 @@ fn sid_of(ace: &Ace) -> Option<&Sid> {
     }
 }
 
-/// What the entries about somebody allow: the first that speaks of a right decides.
+/// The rights that the entries give to an account: the first entry with a right decides.
 /// \[MS-DTYP\] 2.5.3.2
 fn bits_of(aces: &[Ace], is_meant: impl Fn(&Sid) -> bool) -> u32 {
     let (mut allowed, mut denied) = (0, 0);

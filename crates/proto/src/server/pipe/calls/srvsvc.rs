@@ -1,7 +1,7 @@
 //! The server service: which shares there are, and what the server is. \[MS-SRVS\] 3.1.4
 //!
-//! Who may not enter a share sees its name all the same, as with Samba; `hidden` keeps it out of
-//! the list. Folders are not told: where a share lies on disk is nobody's business out there.
+//! A user without access to a share sees its name all the same, as with Samba; `hidden` keeps it
+//! out of the list. The answers do not contain the local directory of a share.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -20,7 +20,7 @@ use crate::server::Server;
 use crate::server::config::{Share, ShareKind};
 use crate::server::session::Session;
 
-/// Bytes of a list of shares at most, whatever the client would like: it asks for the rest with
+/// Maximum bytes of a list of shares, even if the client accepts more: it asks for the rest with
 /// the handle that it gets. Some 4,000 shares.
 const MAX_LIST: u32 = 512 << 10;
 /// Bytes of a share in a list, beside its texts: members and the counts of the texts.
@@ -58,8 +58,8 @@ pub(super) fn call(caller: &Caller<'_>, opnum: u16, stub: &[u8]) -> Result<Vec<u
     }
 }
 
-/// Who has no name is told no more than the names, kinds and comments of shares: smbtorture
-/// rpc.srvsvc, as Windows has it.
+/// A guest or anonymous user gets the names, kinds and comments of shares only: smbtorture
+/// rpc.srvsvc, as with Windows.
 fn check_level(caller: &Caller<'_>, level: u32) -> WinError {
     match level {
         0 | 1 | 501 | 1004 | 1005 => WinError::SUCCESS,
@@ -80,7 +80,7 @@ fn refused(request: &ShareEnum, status: WinError) -> ShareEnumResponse {
     }
 }
 
-/// \[MS-SRVS\] 3.1.4.8. One share fits in any length: so that whoever asks again gets on.
+/// \[MS-SRVS\] 3.1.4.8. One share fits in any length, so that each request makes progress.
 fn share_enum(
     caller: &Caller<'_>,
     request: &ShareEnum,
@@ -89,7 +89,7 @@ fn share_enum(
     let status = match request.level {
         // Levels of one share.
         1004.. => WinError::INVALID_LEVEL,
-        // Of one share it is told to anybody.
+        // For a single share every user gets this level.
         501 if !caller.is_named => WinError::ACCESS_DENIED,
         level => check_level(caller, level),
     };
@@ -168,7 +168,7 @@ fn describe(server: &Server, share: &Share, level: u32) -> ShareInfo {
     }
 }
 
-/// Whether the name tells clients not to show it to people. \[MS-SRVS\] 2.2.2.4
+/// Whether clients hide a share with this name. \[MS-SRVS\] 2.2.2.4
 fn is_special(share: &Share) -> bool {
     share.name.ends_with('$')
 }
@@ -184,7 +184,7 @@ fn uses(server: &Server, share: ShareId) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// \[MS-SRVS\] 3.1.4.17. The server announces itself to nobody and sends nobody away.
+/// \[MS-SRVS\] 3.1.4.17. The server does not announce itself and disconnects no idle client.
 fn server_get_info(server: &Server, level: u32) -> ServerGetInfoResponse {
     let config = &server.config;
     let info = ServerInfo {

@@ -19,7 +19,7 @@ pub(super) fn call(caller: &Caller<'_>, opnum: u16, stub: &[u8]) -> Result<Vec<u
     }
 }
 
-/// Who has no name is told no more than level 100, as Samba has it.
+/// A guest or anonymous user gets no more than level 100, as with Samba.
 fn get_info(caller: &Caller<'_>, level: u32) -> WkstaGetInfoResponse {
     let status = match level {
         100 => WinError::SUCCESS,

@@ -2,13 +2,13 @@
 //! 3.3.5.12, 3.3.5.13
 //!
 //! What is refused is refused with INVALID_PARAMETER, as the specification has it for a channel
-//! that is not to be had. Two things are refused that it leaves to the client (3.2.4.6, 3.2.4.7:
-//! Session.SigningRequired and Session.EncryptData are FALSE): data of a request that is sealed and
-//! of a session that must sign. Nothing would seal or sign what goes by RDMA, so that somebody in
-//! between could read or change what both sides take for protected. cifs.ko asks for neither
+//! that is not available. Two things are refused that it leaves to the client (3.2.4.6, 3.2.4.7:
+//! Session.SigningRequired and Session.EncryptData are FALSE): data of an encrypted request and
+//! of a session that must sign. RDMA transfers are neither encrypted nor signed: an attacker in the
+//! network could read or change data that both peers consider protected. cifs.ko asks for neither
 //! (smb3_use_rdma_offload); ksmbd and old Windows servers do what they are asked. An answer with
 //! the data inline would be no way out: cifs.ko looks at DataRemaining alone. Windows Server 2022
-//! seals such data with SMB2_RDMA_TRANSFORM, which is not offered here.
+//! encrypts such data with SMB2_RDMA_TRANSFORM, which is not offered here.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ use crate::carrier::RdmaLimits;
 use crate::server::context::Context;
 
 /// The memory that a request names, cut to `length` bytes; `None` where its data go in messages.
-/// From here on its answer takes the key back, whatever it says, where the client wants that.
+/// If the client asks for it, every answer to the request invalidates the key.
 pub(crate) fn memory(
     context: &mut Context<'_>,
     channel: Channel,
@@ -39,7 +39,7 @@ pub(crate) fn memory(
     };
     let limits = context.carrier.rdma.filter(|_| is_known);
     let limits = limits.ok_or(Status::INVALID_PARAMETER)?;
-    if context.is_sealed || context.session.state.lock().signing_required {
+    if context.is_encrypted || context.session.state.lock().signing_required {
         return Err(Status::INVALID_PARAMETER);
     }
     let named = named(channel_info, &limits)?;
@@ -71,8 +71,8 @@ fn named(channel_info: &[u8], limits: &RdmaLimits) -> Result<Vec<BufferDescripto
     }
 }
 
-/// The first `length` bytes of the pieces: so nobody who does as told goes further. Pieces that
-/// hold nothing are left out.
+/// The first `length` bytes of the pieces: the driver accesses no byte beyond them. Empty pieces
+/// are left out.
 fn cut(
     mut pieces: Vec<BufferDescriptorV1>,
     length: u32,
