@@ -18,7 +18,11 @@ use crate::report::Report;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The server. A share in the URL is ignored.
-    #[arg(value_name = "URL", value_parser = crate::location::url, help = "The server: smb://[user@]host")]
+    #[arg(
+        value_name = "URL",
+        value_parser = crate::location::url,
+        help = "The server: smb://[user@]host"
+    )]
     url: Url,
     /// Include administrative shares and pipes.
     #[arg(short, long)]

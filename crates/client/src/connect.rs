@@ -18,7 +18,8 @@ use crate::session::{Inner, Login, Session};
 use crate::share::Share;
 
 impl Client {
-    /// Connects to a server and logs in. `host` is a name or an IP address. `port` replaces the port
+    /// Connects to a server and logs in. `host` is a name or an IP address. `port` replaces the
+    /// port
     /// of the first transport of [`Options::transports`](crate::Options::transports). The client
     /// tries every transport in turn, at every address of the host, until one connects.
     ///
@@ -162,7 +163,8 @@ impl Session {
 }
 
 impl Share {
-    /// Returns this share, or the same share on a [new session](Session::reconnected) if its session
+    /// Returns this share, or the same share on a [new session](Session::reconnected) if its
+    /// session
     /// is lost. All callers get the same share.
     ///
     /// # Errors

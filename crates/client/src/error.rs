@@ -329,7 +329,8 @@ impl fmt::Display for Error {
             Self::Canceled { operation, path } => write!(f, "{operation} {path}: canceled"),
             Self::Forked { operation, path } => write!(
                 f,
-                "{operation} {path}: the process forked after this was opened; connect again in the child"
+                "{operation} {path}: the process forked after this was opened; \
+                 connect again in the child"
             ),
             Self::Local {
                 operation,

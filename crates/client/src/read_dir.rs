@@ -71,7 +71,8 @@ impl Share {
         self.read_dir_as(path, pattern, WHOLE).await
     }
 
-    /// As [`Share::read_dir`], but [`Metadata::file_id`] is `None`. This is less work for the server,
+    /// As [`Share::read_dir`], but [`Metadata::file_id`] is `None`. This is less work for the
+    /// server,
     /// and fewer bytes.
     ///
     /// # Errors
@@ -220,7 +221,8 @@ impl ReadDir {
         }
     }
 
-    /// The end of a listing has its own status. A server that sends empty buffers instead would do so
+    /// The end of a listing has its own status. A server that sends empty buffers instead would do
+    /// so
     /// without an end. `.` and `..` arrive once each.
     fn note_empty(&mut self, dots: usize) -> Result<(), Cause> {
         self.dots += dots;

@@ -1,7 +1,8 @@
 //! Reading whole files: many small ones in one message, a large one as a download.
 //!
 //! A related compound may open several files in sequence: CREATE, READ, CLOSE, and again. Each READ
-//! is on the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 A message costs both ends
+//! is on the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 A message costs both
+//! ends
 //! more than its requests: files of 150 kB that share a message of one mebibyte take less than nine
 //! tenths of the time (bench/compare/LOG.md).
 //!
@@ -78,7 +79,8 @@ impl Share {
         }
     }
 
-    /// As [`Share::read_expecting`] with one message only. Returns `None` if the file has more bytes
+    /// As [`Share::read_expecting`] with one message only. Returns `None` if the file has more
+    /// bytes
     /// than the message returned.
     ///
     /// # Errors

@@ -51,7 +51,8 @@ pub(crate) struct Inner {
     pub(crate) successor: OnceLock<Share>,
     /// The same share on a second session.
     pub(crate) second_session: SecondSession,
-    /// Whether the first READ requests more bytes than it needs. After that the malloc of smbd keeps
+    /// Whether the first READ requests more bytes than it needs. After that the malloc of smbd
+    /// keeps
     /// enough memory for the next ones instead of returning it to the kernel after each.
     pub(crate) is_fresh: AtomicBool,
     /// Whether the server accepts only one CREATE per message.
@@ -275,7 +276,8 @@ impl Share {
             .map(drop)
     }
 
-    /// Renames or moves a file within the share. With `replace`, an existing file of the new name is
+    /// Renames or moves a file within the share. With `replace`, an existing file of the new name
+    /// is
     /// replaced.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! Streams large messages over QUIC between two threads of this machine, or of two.
 //!
 //! `quic both|serve|pull [--address A] [--mib N] [--mtu BYTES] [--window MIB] [--streams N]
-//! [--congestion cubic|bbr|newreno] [--io uring|epoll]`: a client requests this number of MiB with one
+//! [--congestion cubic|bbr|newreno] [--io uring|epoll]`: a client requests this number of MiB with
+//! one
 //! byte for each, 16 ahead, as a reader of a large file does. Prints what was moved, how fast, and
 //! what it cost.
 

@@ -7,7 +7,8 @@ use crate::smbdirect;
 use crate::stream::Stream;
 
 impl Transport {
-    /// The properties of the transport. Those of SMB Direct lack the limits of RDMA, which both peers
+    /// The properties of the transport. Those of SMB Direct lack the limits of RDMA, which both
+    /// peers
     /// negotiate for each connection.
     pub const fn carrier(self) -> Carrier {
         match self {
@@ -18,7 +19,8 @@ impl Transport {
     }
 }
 
-/// Most buffer descriptors of one READ or WRITE. A client needs more for 8 MiB of scattered pages, and
+/// Most buffer descriptors of one READ or WRITE. A client needs more for 8 MiB of scattered pages,
+/// and
 /// sends several requests then.
 const MAX_DESCRIPTORS: usize = 64;
 

@@ -54,7 +54,8 @@ impl Transport {
         self.carrier().large_frames
     }
 
-    /// Returns true if [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On other
+    /// Returns true if [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On
+    /// other
     /// transports they must be read first.
     pub const fn sends_files(self) -> bool {
         matches!(self, Self::Tcp | Self::Nbt)

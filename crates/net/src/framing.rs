@@ -98,7 +98,8 @@ impl Framing {
         }
     }
 
-    /// The framing of a stream after the handshake of its transport: a client runs it before the first
+    /// The framing of a stream after the handshake of its transport: a client runs it before the
+    /// first
     /// message.
     pub fn established(transport: Transport) -> Self {
         match transport {
@@ -134,7 +135,8 @@ impl Framing {
 }
 
 impl Framing {
-    /// The prefix of a message of `len` bytes. With SMB Direct, the message can invalidate the peer's
+    /// The prefix of a message of `len` bytes. With SMB Direct, the message can invalidate the
+    /// peer's
     /// memory region with this key.
     pub(crate) fn prefix_invalidating(&self, len: usize, key: Option<u32>) -> Option<Prefix> {
         let mut prefix = Prefix {

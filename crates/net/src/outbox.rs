@@ -31,10 +31,12 @@ pub enum PayloadBytes {
     /// A large payload that is returned unchanged after the send: encryption writes into another
     /// buffer.
     Lent(Source),
-    /// A large payload in a file. To sign or encrypt it, it is first read into a pool buffer, so that
+    /// A large payload in a file. To sign or encrypt it, it is first read into a pool buffer, so
+    /// that
     /// it cannot change meanwhile.
     File(FileRange),
-    /// A large payload in the page cache, which only the kernel reads. Its message must not be signed
+    /// A large payload in the page cache, which only the kernel reads. Its message must not be
+    /// signed
     /// or encrypted, and the transport must [send files](crate::Transport::sends_files).
     View(View),
 }
@@ -161,7 +163,8 @@ impl Outbox {
         self.pieces.drain(..).map(part).collect()
     }
 
-    /// Takes back all parts of the last [`take`](Self::take), sent or not. Their memory is reused, and
+    /// Takes back all parts of the last [`take`](Self::take), sent or not. Their memory is reused,
+    /// and
     /// lent payloads return to their owner.
     pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
@@ -189,7 +192,8 @@ impl Outbox {
         self.queued += bytes.len();
     }
 
-    /// Signs or encrypts a frame and queues it. Returns false, without an effect, if the frame is too
+    /// Signs or encrypts a frame and queues it. Returns false, without an effect, if the frame is
+    /// too
     /// long for the transport. Lent payloads are encrypted into pool buffers.
     pub fn push(
         &mut self,

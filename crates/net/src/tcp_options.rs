@@ -23,7 +23,8 @@ pub struct TcpOptions {
     /// Acknowledges the first segments at once (TCP_QUICKACK). The kernel clears this option when
     /// requests and responses alternate.
     pub quick_ack: bool,
-    /// Sends keep-alive probes to a silent peer. With `None`, the connection of a vanished peer stays
+    /// Sends keep-alive probes to a silent peer. With `None`, the connection of a vanished peer
+    /// stays
     /// open forever.
     pub keep_alive: Option<KeepAlive>,
     /// Time that sent data may stay unacknowledged (TCP_USER_TIMEOUT). `None` is the default of the
@@ -146,8 +147,8 @@ impl FromStr for TcpOptions {
                 }
                 _ => {
                     return Err(TcpOptionsError(format!(
-                        "unknown word `{word}`: use delay, quick-ack, keep-alive=IDLE:INTERVAL:COUNT, \
-                         keep-alive=off or user-timeout=SECONDS"
+                        "unknown word `{word}`: use delay, quick-ack, \
+                         keep-alive=IDLE:INTERVAL:COUNT, keep-alive=off or user-timeout=SECONDS"
                     )));
                 }
             }

@@ -99,7 +99,8 @@ async fn receive(handle: &Handle, stream: &Stream, mut left: usize) {
     }
 }
 
-/// Reports to the sender at `local` that a datagram to `peer` was longer than 1,280 bytes, the MTU of
+/// Reports to the sender at `local` that a datagram to `peer` was longer than 1,280 bytes, the MTU
+/// of
 /// the path. RFC 792, RFC 1191 4
 fn report_too_long(local: SocketAddr, peer: SocketAddr) {
     use socket2::{Domain, Protocol, Socket, Type};

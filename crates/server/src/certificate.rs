@@ -25,7 +25,8 @@ impl Shown {
     }
 }
 
-/// Reads the certificate, or makes a self-signed one. `None` if the server does not listen for QUIC.
+/// Reads the certificate, or makes a self-signed one. `None` if the server does not listen for
+/// QUIC.
 ///
 /// # Errors
 /// A file cannot be read, parsed or written.

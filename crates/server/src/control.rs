@@ -1,6 +1,7 @@
 //! The control socket: it reports the status of the server, and changes nothing.
 //!
-//! It is a Unix socket of mode 0600. A client receives one JSON object and the end of the stream. The
+//! It is a Unix socket of mode 0600. A client receives one JSON object and the end of the stream.
+//! The
 //! server reads nothing from it. One thread serves one client after the other, with a time limit: a
 //! slow client delays other clients up to this limit, and does not delay the server.
 
@@ -39,7 +40,8 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Creates the socket. Call it before the server starts, so that an error prevents the start. It
+    /// Creates the socket. Call it before the server starts, so that an error prevents the start.
+    /// It
     /// replaces the socket of a server that no longer runs.
     ///
     /// # Errors
@@ -112,7 +114,8 @@ pub fn run_directory() -> Option<PathBuf> {
     Some(Path::new(&directory).join("smbeam"))
 }
 
-/// The path of this process's socket in [`run_directory`], which is created if it is missing. Removes
+/// The path of this process's socket in [`run_directory`], which is created if it is missing.
+/// Removes
 /// sockets of servers that no longer run. `None` without a run directory.
 ///
 /// # Errors
@@ -170,7 +173,8 @@ pub fn ask(path: &Path) -> io::Result<Status> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Creates a listening socket. It gets its mode before it listens, and its final name last: no other
+/// Creates a listening socket. It gets its mode before it listens, and its final name last: no
+/// other
 /// user can connect in between.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     check_path(path)?;

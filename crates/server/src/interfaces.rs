@@ -119,7 +119,8 @@ fn mark(interfaces: &mut [NetworkInterface], rdma: &[IpAddr]) {
     }
 }
 
-/// Selects the addresses of active links on which the server listens. Without entries it selects all
+/// Selects the addresses of active links on which the server listens. Without entries it selects
+/// all
 /// but loopback, which other hosts cannot reach, unless the server listens on loopback only.
 fn select(
     entries: &[Entry],

@@ -5,8 +5,10 @@
 //! chooses the worker with the fewest connections of the same client, and among those the one with
 //! the fewest connections in total.
 //!
-//! With `tcp.placement = "incoming-cpu"` each worker is bound to a processor. Among the workers with
-//! the fewest connections of the client, the one on the processor that receives the packets is first:
+//! With `tcp.placement = "incoming-cpu"` each worker is bound to a processor. Among the workers
+//! with
+//! the fewest connections of the client, the one on the processor that receives the packets is
+//! first:
 //! the data that the kernel has touched are still in the cache of that processor. A network card
 //! with one queue interrupts one processor only, so a worker with many more connections than the
 //! least busy one is not preferred.

@@ -38,7 +38,8 @@ pub(crate) fn own() -> Token {
     )
 }
 
-/// Returns true if file operations can run with the rights of other users: the process runs as root.
+/// Returns true if file operations can run with the rights of other users: the process runs as
+/// root.
 pub fn may_assume_identities() -> bool {
     vfs::identity::switches()
 }

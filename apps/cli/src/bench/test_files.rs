@@ -242,6 +242,8 @@ fn remove_with_files(share: &Share, directory: &str) -> Result<()> {
 /// Empties the page cache of this machine.
 pub(crate) fn drop_caches() -> Result<()> {
     rustix::fs::sync();
-    fs::write("/proc/sys/vm/drop_caches", "3")
-        .context("--cold empties the page cache of this machine, which needs root (/proc/sys/vm/drop_caches)")
+    fs::write("/proc/sys/vm/drop_caches", "3").context(
+        "--cold empties the page cache of this machine, which needs root \
+             (/proc/sys/vm/drop_caches)",
+    )
 }

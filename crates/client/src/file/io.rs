@@ -38,7 +38,8 @@ impl File {
         self.inner.share.max_write() as usize
     }
 
-    /// Whether the connections send ranges of local files without a copy: the transport supports it,
+    /// Whether the connections send ranges of local files without a copy: the transport supports
+    /// it,
     /// and the bytes are neither signed nor encrypted. Otherwise the thread of the transfer reads
     /// them first, because that may wait for a disk and the I/O thread serves other requests.
     pub(crate) fn sends_files(&self) -> bool {
@@ -51,7 +52,8 @@ impl File {
         self.inner.share.session().depth()
     }
 
-    /// Reads from `offset` until the buffer is full or the file ends. Returns the count of bytes and
+    /// Reads from `offset` until the buffer is full or the file ends. Returns the count of bytes
+    /// and
     /// the buffer. A large buffer is read in pieces, several at a time.
     pub async fn read_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, region) = self.read_region(buffer.into_region(), offset).await;

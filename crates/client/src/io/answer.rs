@@ -39,7 +39,8 @@ impl<'a> Frame<'a> {
         self.retained
     }
 
-    /// Whether a request takes the buffer for `len` bytes. A few bytes do not justify a whole buffer.
+    /// Whether a request takes the buffer for `len` bytes. A few bytes do not justify a whole
+    /// buffer.
     fn is_worth(&self, len: usize) -> bool {
         self.may_stay && len > self.bytes.len() / 2
     }

@@ -285,7 +285,8 @@ impl Channel {
         let request = call.request.take().expect("a new call has its request");
         let id = call.id;
         if self.ended.is_raised() {
-            // Another channel gets the call only after this one has left the session. Until then the
+            // Another channel gets the call only after this one has left the session. Until then
+            // the
             // session would choose this channel again, without an end.
             let lost = Outcome::Lost(request, Fate::Unsent);
             self.state.borrow_mut().calls.keep_lost(call, lost);
@@ -382,7 +383,10 @@ impl Channel {
             ..
         } = state;
         if !outbox.push(framing, &self.io().pool(), calls, outbound) {
-            warn!(peer = %self.handle.peer, "disconnecting: a request is too long for the transport");
+            warn!(
+                peer = %self.handle.peer,
+                "disconnecting: a request is too long for the transport"
+            );
             self.end();
         }
         self.to_send.raise();
@@ -528,7 +532,8 @@ impl Channel {
         }
     }
 
-    /// Removes the ended channel from the session, and passes its pending requests to other channels.
+    /// Removes the ended channel from the session, and passes its pending requests to other
+    /// channels.
     /// Returns a channel to open in its place if that is useful.
     pub(crate) fn settle(&self) -> Option<Open> {
         let reason = self.reason();

@@ -18,7 +18,8 @@ const RESUME_KEY_LEN: u32 = 32;
 /// Length of the response to a copy in bytes.
 const COPY_LEN: u32 = 12;
 
-/// Limits of one copy request. \[MS-SMB2\] 3.3.3: the defaults of Windows. A server with lower limits
+/// Limits of one copy request. \[MS-SMB2\] 3.3.3: the defaults of Windows. A server with lower
+/// limits
 /// returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {

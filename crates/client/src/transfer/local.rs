@@ -26,7 +26,8 @@ pub trait Source {
         Ok(None)
     }
 
-    /// Fills the buffer with the bytes at `offset`. Returns their count; fewer bytes than the buffer
+    /// Fills the buffer with the bytes at `offset`. Returns their count; fewer bytes than the
+    /// buffer
     /// has mark the end of the source.
     ///
     /// # Errors

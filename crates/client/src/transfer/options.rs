@@ -9,7 +9,8 @@ pub struct TransferOptions {
     /// Length of a piece in bytes. 0 stands for [`Options::io_size`](crate::Options::io_size); if
     /// that is 0 too, transfers over TCP choose a length.
     pub io_size: usize,
-    /// Count of pieces in flight. 0 stands for [`Options::depth`](crate::Options::depth); if that is
+    /// Count of pieces in flight. 0 stands for [`Options::depth`](crate::Options::depth); if that
+    /// is
     /// 0 too, transfers over TCP choose a count.
     pub depth: usize,
     /// Largest distance in bytes between the start of the first and the end of the last piece in

@@ -34,7 +34,8 @@ const IN_TURN: u64 = 4;
 /// The length of a large request in bytes is a multiple of this.
 const GRAIN: u64 = 512 << 10;
 
-/// Profile of WRITEs. Threads that write to one file wait for each other, and on a local file system
+/// Profile of WRITEs. Threads that write to one file wait for each other, and on a local file
+/// system
 /// of Linux they spin. A server on this machine would take the processors from the client that way.
 /// So two requests execute at a time there, while the next ones are read and wait.
 pub(crate) const WRITES: Profile = Profile {
@@ -96,7 +97,8 @@ impl Limits {
 }
 
 impl Plan {
-    /// The plan of the options, else one that suits the connections. A copy through this machine has
+    /// The plan of the options, else one that suits the connections. A copy through this machine
+    /// has
     /// two files, and its requests suit both.
     pub(crate) fn of<const N: usize>(
         options: &TransferOptions,

@@ -139,7 +139,8 @@ impl Endpoint {
         }
     }
 
-    /// Schedules a connection to be driven at `wanted` at the latest. `armed` is the scheduled time so
+    /// Schedules a connection to be driven at `wanted` at the latest. `armed` is the scheduled time
+    /// so
     /// far. Returns the new one.
     pub(crate) fn arm(
         &self,
@@ -204,7 +205,11 @@ impl Endpoint {
         let mut sleep = None;
         let result = poll_fn(|context| self.poll_drive(&mut sleep, context)).await;
         if let Err(error) = result {
-            tracing::warn!(%error, local = %self.socket.local_addr(), "the QUIC socket has failed: its connections are lost");
+            tracing::warn!(
+                %error,
+                local = %self.socket.local_addr(),
+                "the QUIC socket has failed: its connections are lost"
+            );
             self.fail(&error);
         }
     }
@@ -214,7 +219,8 @@ impl Endpoint {
         sleep: &mut Option<(Instant, Sleep)>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        // Connections that are scheduled from here on are driven below: they need not wake this task.
+        // Connections that are scheduled from here on are driven below: they need not wake this
+        // task.
         self.driver.borrow_mut().take();
         self.poll_blocked(context);
         let is_more = match self.receive(context) {
@@ -271,7 +277,8 @@ impl Endpoint {
         pauses
     }
 
-    /// Handles an error of the socket: ICMP errors about sent datagrams, and errors of the system. The
+    /// Handles an error of the socket: ICMP errors about sent datagrams, and errors of the system.
+    /// The
     /// socket of a client is connected, so an ICMP error means that its server is unreachable.
     ///
     /// A server continues after a pause: the kernel would still pass datagrams to a closed worker.
@@ -287,7 +294,11 @@ impl Endpoint {
             }
             _ if self.listen.is_none() || is_end(&error) => Err(error),
             _ => {
-                tracing::warn!(%error, local = %self.local_addr(), "cannot receive on a QUIC socket: trying again");
+                tracing::warn!(
+                    %error,
+                    local = %self.local_addr(),
+                    "cannot receive on a QUIC socket: trying again"
+                );
                 *self.pause.borrow_mut() = Some(self.handle.sleep(PAUSE));
                 Ok(())
             }
@@ -340,7 +351,8 @@ impl Endpoint {
             DatagramEvent::ConnectionEvent(key, event) => {
                 let link = self.links.borrow().get(&key).cloned();
                 if let Some(link) = link {
-                    // Only a peer at this address can know the connection id, which this side chose.
+                    // Only a peer at this address can know the connection id, which this side
+                    // chose.
                     if is_handshake {
                         link.validate_address();
                     }

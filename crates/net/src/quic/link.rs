@@ -52,7 +52,8 @@ struct State {
     stream: Option<StreamId>,
     /// Reason why the connection has ended; `None` while it is open.
     end: Option<End>,
-    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special limit.
+    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special
+    /// limit.
     write_hint: Option<u32>,
     /// Time at which the connection closes, unless all sent data arrive earlier.
     linger: Option<Instant>,
@@ -117,7 +118,8 @@ impl State {
         self.wake_all();
     }
 
-    /// Writes the next packets. quinn-proto exceeds the limit for an address that is not validated by
+    /// Writes the next packets. quinn-proto exceeds the limit for an address that is not validated
+    /// by
     /// up to one datagram. That datagram is dropped here, as if it were lost.
     fn write(&mut self, now: Instant, most: usize, packets: &mut Vec<u8>) -> Option<Transmit> {
         let mut transmit = self.connection.poll_transmit(now, most, packets)?;
@@ -198,7 +200,8 @@ impl Link {
         self.state.borrow().connection.is_closed()
     }
 
-    /// Processes a datagram and wakes the waiting tasks. Returns true if the acknowledgement can wait:
+    /// Processes a datagram and wakes the waiting tasks. Returns true if the acknowledgement can
+    /// wait:
     /// the endpoint then has a deadline for it.
     pub(crate) fn take(&self, event: ConnectionEvent, now: Instant) -> bool {
         let mut state = self.state.borrow_mut();
@@ -326,7 +329,10 @@ impl Link {
             && let Ok(Some(parameters)) = state.connection.crypto_session().transport_parameters()
             && samba::is_samba(&parameters)
         {
-            tracing::debug!(peer = %self.peer, "limiting the WRITEs of a Samba client with a slow QUIC library");
+            tracing::debug!(
+                peer = %self.peer,
+                "limiting the WRITEs of a Samba client with a slow QUIC library"
+            );
             state.write_hint = Some(samba::WRITE_BYTES);
         }
     }
@@ -341,7 +347,8 @@ impl Link {
         })
     }
 
-    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special limit.
+    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special
+    /// limit.
     pub(crate) fn write_hint(&self) -> Option<u32> {
         self.state.borrow().write_hint
     }
@@ -412,7 +419,8 @@ impl Link {
         Poll::Pending
     }
 
-    /// Passes at most `most` received bytes to `take`, in order. Returns 0 once the peer has finished
+    /// Passes at most `most` received bytes to `take`, in order. Returns 0 once the peer has
+    /// finished
     /// the stream.
     pub(crate) fn poll_read(
         self: &Rc<Self>,
@@ -552,7 +560,8 @@ impl Link {
         endpoint.remove(self.key, armed);
     }
 
-    /// Handles an ICMP error about the peer. It ends the connection only during the handshake: later
+    /// Handles an ICMP error about the peer. It ends the connection only during the handshake:
+    /// later
     /// errors may be forged.
     pub(crate) fn unreachable(&self, error: &io::Error) {
         if self.state.borrow().connection.is_handshaking() {

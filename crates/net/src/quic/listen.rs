@@ -3,7 +3,8 @@
 //! Every worker has a socket for each address. The kernel passes each datagram to the worker with
 //! the number in its connection id. The client chooses the connection id of its first packets, so
 //! any worker may receive them. If another worker serves the connection, the packets and their
-//! retransmissions are forwarded to it. After the first response, the client uses a connection id of
+//! retransmissions are forwarded to it. After the first response, the client uses a connection id
+//! of
 //! the right worker.
 
 use std::cell::RefCell;
@@ -199,7 +200,8 @@ impl Listener {
         .await
     }
 
-    /// Receives packets that another worker has forwarded. Returns the connection if they start one.
+    /// Receives packets that another worker has forwarded. Returns the connection if they start
+    /// one.
     #[must_use]
     pub fn take_over(&self, handover: Handover) -> Option<Incoming> {
         let Handover(packets) = handover;
@@ -219,7 +221,8 @@ impl Listener {
         taken
     }
 
-    /// Accepts no more connections and closes all existing ones. Returns when the closing packets are
+    /// Accepts no more connections and closes all existing ones. Returns when the closing packets
+    /// are
     /// sent.
     pub async fn close(&self) {
         let events = std::mem::take(&mut self.state().queue.borrow_mut().events);
@@ -328,7 +331,8 @@ impl Incoming {
         self.accept_or(|_| ()).await
     }
 
-    /// Like [`Incoming::accept`]. It calls `on_error` at once after a failure, and returns the error
+    /// Like [`Incoming::accept`]. It calls `on_error` at once after a failure, and returns the
+    /// error
     /// only when the client sends no more packets.
     ///
     /// # Errors

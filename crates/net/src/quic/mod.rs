@@ -1,7 +1,8 @@
 //! QUIC: the frames of direct TCP on the stream of a QUIC connection. \[MS-SMB2\] 2.1
 //!
 //! quinn-proto implements the protocol without sockets, clocks and tasks. This module drives it on
-//! the runtime of `ring`. An `endpoint` is one UDP socket with its connections, all on one thread. It
+//! the runtime of `ring`. An `endpoint` is one UDP socket with its connections, all on one thread.
+//! It
 //! passes received datagrams to the connections and sends their packets in the same turn, from one
 //! buffer, in batches as large as the kernel allows.
 //!

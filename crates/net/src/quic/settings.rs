@@ -26,7 +26,8 @@ const IDLE_MAX: Duration = Duration::from_secs(86_400);
 pub enum Congestion {
     /// CUBIC: treats loss as congestion. RFC 9438
     Cubic,
-    /// BBR: measures bandwidth and round-trip time, and keeps its rate if packets are lost on a path
+    /// BBR: measures bandwidth and round-trip time, and keeps its rate if packets are lost on a
+    /// path
     /// that is not full.
     #[default]
     Bbr,
@@ -63,8 +64,10 @@ impl Congestion {
 /// Parameters of one side of a connection. The default fits most networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Most received bytes that the application has not read, in bytes. It must hold the data of one
-    /// round trip, and of four if packets are lost: later data wait for the retransmission. 32 MiB are
+    /// Most received bytes that the application has not read, in bytes. It must hold the data of
+    /// one
+    /// round trip, and of four if packets are lost: later data wait for the retransmission. 32 MiB
+    /// are
     /// enough for 10 Gbit/s with 27 ms, or with losses for 2 Gbit/s with 30 ms.
     pub receive_window: u32,
     /// Most sent bytes that the peer has not acknowledged.

@@ -44,7 +44,8 @@ impl Stream {
         }
     }
 
-    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special limit.
+    /// Largest WRITE that the server offers to this client, in bytes; `None` without a special
+    /// limit.
     pub(crate) fn write_hint(&self) -> Option<u32> {
         self.shared.link.write_hint()
     }
@@ -138,7 +139,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes a buffer without a copy. quinn-proto holds it until the peer has acknowledged it, then it
+    /// Writes a buffer without a copy. quinn-proto holds it until the peer has acknowledged it,
+    /// then it
     /// returns to its pool. The send window limits these buffers per peer, and
     /// [`Buffer::is_scarce`] limits them to half of the pool.
     async fn lend(&self, buffer: Buffer, range: Range<usize>) -> io::Result<()> {

@@ -1,7 +1,8 @@
 //! Access control by client certificate: lists of allowed and denied certificates.
 //!
 //! \[MS-SMB2\] 3.3.1.18: an entry is compared with each certificate of the chain, from the client's
-//! to the root. An entry for an authority includes all certificates that it has issued. A deny entry
+//! to the root. An entry for an authority includes all certificates that it has issued. A deny
+//! entry
 //! overrides all allow entries. Windows refuses clients without an allow entry. Here this applies
 //! only if the allow list is not empty, so that a deny list works alone.
 
@@ -116,7 +117,8 @@ impl Identifier {
     }
 }
 
-/// Case counts in URIs. It does not count in host names, and by convention not in e-mail addresses and
+/// Case counts in URIs. It does not count in host names, and by convention not in e-mail addresses
+/// and
 /// accounts.
 fn is_same(one: &AlternativeName, other: &AlternativeName) -> bool {
     use AlternativeName::{Address, Dns, Email, Uri, UserPrincipalName};
@@ -175,7 +177,8 @@ impl AccessLists {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
-    /// Checks a verified chain: the client's certificate first, and the root last, if it is included.
+    /// Checks a verified chain: the client's certificate first, and the root last, if it is
+    /// included.
     pub(super) fn check(&self, chain: &[Holder]) -> Result<(), Denial> {
         for holder in chain {
             if let Some(entry) = self.deny.iter().find(|entry| entry.names(holder)) {

@@ -98,7 +98,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error for a TLS alert with which the peer ended the handshake. The alert code is the lowest
+    /// The error for a TLS alert with which the peer ended the handshake. The alert code is the
+    /// lowest
     /// byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
     pub fn from_alert(alert: u8) -> Self {
         Self::RefusedByPeer(alert.into())
@@ -223,7 +224,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// For drivers: their connections end with an [`io::Error`]. [`Error::within`] returns the TLS error.
+/// For drivers: their connections end with an [`io::Error`]. [`Error::within`] returns the TLS
+/// error.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {

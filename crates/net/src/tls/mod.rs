@@ -6,7 +6,8 @@
 //! authorities of the system or of a file, or by fingerprint.
 //!
 //! TLS sessions are not resumed, and no data are sent before the handshake is complete. Otherwise a
-//! decision about a peer would stay valid after its reason has changed. SMB connections last long, so
+//! decision about a peer would stay valid after its reason has changed. SMB connections last long,
+//! so
 //! that a round trip at their start costs little.
 
 mod certificate;

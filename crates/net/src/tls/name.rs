@@ -108,7 +108,8 @@ impl DistinguishedName {
         }
     }
 
-    /// Compares two names, without regard to case and white space (RFC 5280 7.1), and to the order of
+    /// Compares two names, without regard to case and white space (RFC 5280 7.1), and to the order
+    /// of
     /// the parts: tools print both orders.
     pub fn is(&self, other: &Self) -> bool {
         let (own, other) = (self.folded(), other.folded());

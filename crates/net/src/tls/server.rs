@@ -17,7 +17,8 @@ use super::{
     ALPN, AccessLists, CertificateFiles, Error, Fingerprint, client_verification, provider,
 };
 
-/// Shortest time between two checks of the files: the checks cost nothing, and a renewed certificate
+/// Shortest time between two checks of the files: the checks cost nothing, and a renewed
+/// certificate
 /// is in use soon.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The purpose of [`Server::reset_key`], for its derivation.
@@ -159,7 +160,8 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Reads the files, or makes the certificate. Later reads have the rights that the calling thread
+    /// Reads the files, or makes the certificate. Later reads have the rights that the calling
+    /// thread
     /// has now.
     ///
     /// # Errors
@@ -193,8 +195,10 @@ impl Server {
         }))
     }
 
-    /// The configuration for the next handshake. Call it for each handshake: it reads changed files,
-    /// at most every few seconds. Unchanged files result in the same [`Arc`]. Errors are logged, and
+    /// The configuration for the next handshake. Call it for each handshake: it reads changed
+    /// files,
+    /// at most every few seconds. Unchanged files result in the same [`Arc`]. Errors are logged,
+    /// and
     /// the old configuration stays in use.
     pub fn config(&self) -> Arc<ServerConfig> {
         let mut state = self.lock();
@@ -210,7 +214,8 @@ impl Server {
         self.check(&mut self.lock());
     }
 
-    /// A secret for stateless resets. It depends on the private key only, so that a restarted server
+    /// A secret for stateless resets. It depends on the private key only, so that a restarted
+    /// server
     /// can reset the connections of its predecessor.
     pub fn reset_key(&self) -> [u8; 32] {
         self.reset_key

@@ -65,7 +65,8 @@ impl Client {
     /// The configuration for a server with this name or address.
     ///
     /// # Errors
-    /// The name is not a valid host name, an address is not allowed, or a file is missing or invalid.
+    /// The name is not a valid host name, an address is not allowed, or a file is missing or
+    /// invalid.
     pub fn new(settings: &ClientSettings, server_name: &str) -> Result<Self, Error> {
         let server: Arc<str> = server_name.into();
         let trusted = Arc::new(Trusted::new(settings, server_name)?);
@@ -111,7 +112,8 @@ impl Handshake {
         Arc::clone(&self.config)
     }
 
-    /// The reason why the certificate of the server was refused, if it was. It has more detail than a
+    /// The reason why the certificate of the server was refused, if it was. It has more detail than
+    /// a
     /// TLS alert.
     pub fn refusal(&self) -> Option<Error> {
         self.verifier.refusal().clone()
@@ -164,7 +166,8 @@ impl Trusted {
     }
 }
 
-/// The certificate authorities of the system. They are read once: there are hundreds, and they change
+/// The certificate authorities of the system. They are read once: there are hundreds, and they
+/// change
 /// with the system's packages only.
 fn system_roots() -> Result<Arc<RootCertStore>, Error> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();

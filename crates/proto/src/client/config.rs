@@ -38,7 +38,8 @@ pub struct Config {
     pub protection: Protection,
     /// Whether a login that the server maps to its guest account succeeds. A guest has no keys.
     pub allow_guest: bool,
-    /// Whether a transport that is as secure may replace encryption: QUIC with a verified server. With
+    /// Whether a transport that is as secure may replace encryption: QUIC with a verified server.
+    /// With
     /// [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
     /// Shortest READ or WRITE in bytes whose data move by RDMA. Shorter data cost less in messages.

@@ -18,7 +18,8 @@ pub type Effects = Queue<Effect>;
 /// One action for the driver.
 #[derive(Debug)]
 pub enum Effect {
-    /// Send a frame. The driver sends frames in the order of their effects. The token of a payload is
+    /// Send a frame. The driver sends frames in the order of their effects. The token of a payload
+    /// is
     /// the number of its request.
     Send(Outbound),
     /// Process the server's token of the login, and pass the result to
@@ -97,7 +98,8 @@ pub enum Expect {
     /// A buffer for the whole frame, which the driver passes to `receive`.
     Frame,
     /// An unencrypted READ response that matches its request, as far as its start shows. The first
-    /// `head` bytes of the frame are the message. The rest, `len` bytes, belongs at the start of the
+    /// `head` bytes of the frame are the message. The rest, `len` bytes, belongs at the start of
+    /// the
     /// destination of `request`. The driver passes both to `receive_split`.
     Split {
         /// Length of the message before the data in bytes.

@@ -147,7 +147,8 @@ pub(super) fn is_transfer(step: &Step) -> bool {
     matches!(step, Step::Read { .. } | Step::Write { .. })
 }
 
-/// Encodes a step. With `memory`, its data move by RDMA. `negotiated` is the result of this channel:
+/// Encodes a step. With `memory`, its data move by RDMA. `negotiated` is the result of this
+/// channel:
 /// a channel with shorter messages requests a shorter response where that is acceptable.
 pub(super) fn body(
     step: &Step,

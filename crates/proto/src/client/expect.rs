@@ -14,11 +14,14 @@ use super::violation::Violation;
 use crate::time::Now;
 
 impl Connection {
-    /// Determines where a frame of `frame_len` bytes belongs. `start` has its first bytes: at least 80,
+    /// Determines where a frame of `frame_len` bytes belongs. `start` has its first bytes: at least
+    /// 80,
     /// or the whole frame.
     ///
-    /// Only one kind of frame is split: an unencrypted response to a READ, alone in its frame, with at
-    /// most the requested data and nothing behind them. Every other kind is not safe, or not worth it.
+    /// Only one kind of frame is split: an unencrypted response to a READ, alone in its frame, with
+    /// at
+    /// most the requested data and nothing behind them. Every other kind is not safe, or not worth
+    /// it.
     /// A request with several READs has no destination for each.
     pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.split(start, frame_len).unwrap_or(Expect::Frame)

@@ -213,7 +213,8 @@ mod tests {
         taken.map(|waiting| waiting.id.0)
     }
 
-    /// The count of overtaking requests is limited, but the request that the first one is behind may
+    /// The count of overtaking requests is limited, but the request that the first one is behind
+    /// may
     /// always overtake it.
     #[test]
     fn a_request_behind_a_later_one_does_not_block_the_queue() {

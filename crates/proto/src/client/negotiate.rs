@@ -27,7 +27,8 @@ use super::session::Session;
 use super::violation::Violation;
 use crate::carrier::Carrier;
 
-/// Largest READ or WRITE in bytes, independent of configuration and server: a request costs credits,
+/// Largest READ or WRITE in bytes, independent of configuration and server: a request costs
+/// credits,
 /// of which a connection has few.
 pub const IO_MAX: u32 = 8 * 1024 * 1024;
 
@@ -255,7 +256,8 @@ fn chosen(
     Ok((cipher, signing))
 }
 
-/// Whether the server agrees that the transport replaces encryption. Only the client may offer that.
+/// Whether the server agrees that the transport replaces encryption. Only the client may offer
+/// that.
 fn transport_security(
     config: &Config,
     carrier: &Carrier,
@@ -305,7 +307,8 @@ fn one<T: Copy>(
     }
 }
 
-/// Checks that a further channel has the same server and the same result as its session. \[MS-SMB2\] 3.2.5.2
+/// Checks that a further channel has the same server and the same result as its session.
+/// \[MS-SMB2\] 3.2.5.2
 fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> {
     let Negotiated {
         dialect,
@@ -327,7 +330,8 @@ fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> 
         && *signing_algorithm == channel.signing_algorithm
         // Messages that one channel leaves to its transport would be unprotected on the other.
         && *transport_security == channel.transport_security;
-    // Data that fit one channel must fit each, also without RDMA. Other buffers are short, or can be
+    // Data that fit one channel must fit each, also without RDMA. Other buffers are short, or can
+    // be
     // shortened.
     let fits_inline = *max_inline_read <= channel.max_inline_read
         && *max_inline_write <= channel.max_inline_write;

@@ -59,7 +59,8 @@ impl Connection {
         None
     }
 
-    /// Takes the result of [`Effect::Expose`]: pieces with exactly the requested length, or `None` if
+    /// Takes the result of [`Effect::Expose`]: pieces with exactly the requested length, or `None`
+    /// if
     /// the memory cannot be registered. Without memory the data move in messages, if they fit.
     ///
     /// # Panics
@@ -115,7 +116,8 @@ impl Connection {
         );
     }
 
-    /// Takes note that the server invalidated a registration. The driver calls this before it passes
+    /// Takes note that the server invalidated a registration. The driver calls this before it
+    /// passes
     /// the frame of that message. An unknown key has no effect.
     pub fn invalidated(&mut self, key: u32) {
         let memories = self.flights.values_mut();

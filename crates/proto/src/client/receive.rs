@@ -140,7 +140,8 @@ impl Connection {
         self.dispatch(message, &pending, effects)
     }
 
-    /// Handles an interim response. It is not signed, and does not need to be: it changes only how the
+    /// Handles an interim response. It is not signed, and does not need to be: it changes only how
+    /// the
     /// request can be canceled. In an encrypted session it is encrypted. \[MS-SMB2\] 3.2.5.1.5
     fn take_interim(&mut self, message: &Message<'_>) -> Result<(), Violation> {
         let header = &message.header;
@@ -173,7 +174,8 @@ impl Connection {
             header.status,
             Status::USER_SESSION_DELETED | Status::NETWORK_SESSION_EXPIRED
         );
-        // A server that dropped the session has no keys to sign this. An attacker who sends it could
+        // A server that dropped the session has no keys to sign this. An attacker who sends it
+        // could
         // as well break the connection.
         if is_over {
             return Err(Violation::SessionGone(header.status));

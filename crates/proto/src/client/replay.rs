@@ -3,7 +3,8 @@
 //!
 //! A request in flight on a lost channel has one of three fates: the server executed it, the server
 //! never will, or a buffer of the server holds it and the server executes it later. Dialects 3.x
-//! exclude the last one by Channel.ChannelSequence: the server stores the highest value of each open.
+//! exclude the last one by Channel.ChannelSequence: the server stores the highest value of each
+//! open.
 //! It refuses WRITE, SET_INFO and IOCTL on that open with a lower value, and a replay while older
 //! requests are pending (FILE_NOT_AVAILABLE). \[MS-SMB2\] 3.3.5.2.10 So a request is safe to repeat
 //! if executing it twice has the same effect: a WRITE at an offset, but not an append, and not a
@@ -27,7 +28,8 @@ use super::session::Session;
 pub enum Plan {
     /// Fail it: the client cannot find out whether the server executed it.
     GiveUp,
-    /// Send it as a replay with a higher ChannelSequence: the server recognizes a request that it has
+    /// Send it as a replay with a higher ChannelSequence: the server recognizes a request that it
+    /// has
     /// executed, or a second execution has the same effect.
     Replay,
     /// Send it unchanged.

@@ -31,7 +31,8 @@ pub struct Request {
     pub tree: Option<TreeId>,
     /// Whether the share requires encryption. \[MS-SMB2\] 3.2.4.1.8
     pub encrypt: bool,
-    /// Steps; at least one, and at most one WRITE, because the driver holds one source for a request.
+    /// Steps; at least one, and at most one WRITE, because the driver holds one source for a
+    /// request.
     /// The data of several READs arrive in the frame.
     pub steps: Vec<Step>,
     /// Whether the request has SMB2_FLAGS_REPLAY_OPERATION.
@@ -324,12 +325,14 @@ pub enum Failure {
     Malformed(DecodeError),
     /// The response has more than the request asked for.
     Excess(&'static str),
-    /// The time limit passed, and the client sent a CANCEL. The driver may still be sending the data
+    /// The time limit passed, and the client sent a CANCEL. The driver may still be sending the
+    /// data
     /// of a WRITE.
     TimedOut,
     /// The driver canceled it.
     Cancelled,
-    /// The client cannot send it: the buffer is longer than the server accepts, it needs more credits
+    /// The client cannot send it: the buffer is longer than the server accepts, it needs more
+    /// credits
     /// than the server grants, or the session cannot encrypt.
     Unsendable(&'static str),
 }

@@ -87,7 +87,8 @@ impl Connection {
     }
 
     /// Fails the first waiting request if it can never be sent: no pending response would return
-    /// credits, and an ECHO that requested its credits did not bring them. Returns whether it failed.
+    /// credits, and an ECHO that requested its credits did not bring them. Returns whether it
+    /// failed.
     fn is_stuck(&mut self, effects: &mut Effects) -> bool {
         let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
         let Some(first) = self.queue.first(is_pending) else {

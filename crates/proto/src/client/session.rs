@@ -27,7 +27,8 @@ pub struct Session {
     pub signing_required: bool,
     /// Whether all messages are encrypted.
     pub encrypt: bool,
-    /// Session.SigningKey, the key of the first channel, with which further channels prove that they
+    /// Session.SigningKey, the key of the first channel, with which further channels prove that
+    /// they
     /// belong to the session. `None` for a guest.
     pub(super) signing: Option<Arc<SigningKey>>,
     /// Session.EncryptionKey and Session.DecryptionKey.
@@ -36,7 +37,8 @@ pub struct Session {
     pub(super) next_nonce: AtomicU64,
     /// Session.ChannelSequence: count of lost channels. \[MS-SMB2\] 3.2.1.3
     pub(super) channel_sequence: AtomicU16,
-    /// The opens with an oplock or a lease: a break may arrive on any channel. The lock is taken for
+    /// The opens with an oplock or a lease: a break may arrive on any channel. The lock is taken
+    /// for
     /// the CREATE and CLOSE of such opens and for breaks, never across a call.
     pub(super) caching: Mutex<CachingTable>,
 }
@@ -70,7 +72,8 @@ impl Session {
         self.channel_sequence.load(Ordering::Acquire)
     }
 
-    /// Takes note of a lost channel, before its pending requests are returned: once a request carries
+    /// Takes note of a lost channel, before its pending requests are returned: once a request
+    /// carries
     /// the new sequence, the server refuses late requests of the lost channel. A connection calls
     /// this at its end. \[MS-SMB2\] 3.2.7.1
     pub fn channel_lost(&self) {

@@ -37,7 +37,8 @@ impl Connection {
 
     /// Time at which the client sends an ECHO, or ends the connection.
     fn silence(&self) -> Instant {
-        // After a suspend of the machine, the client sends an ECHO first and waits for its response.
+        // After a suspend of the machine, the client sends an ECHO first and waits for its
+        // response.
         let since = self.echoed.unwrap_or(self.heard);
         since.after(self.config.echo_interval)
     }

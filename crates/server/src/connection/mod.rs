@@ -198,7 +198,10 @@ impl Connection {
     pub(crate) fn guarded(&self, call: impl FnOnce()) {
         // Unwind safety: the connection is only closed afterwards.
         if catch_unwind(AssertUnwindSafe(call)).is_err() {
-            error!(peer = %self.peer(), "disconnecting: a bug in the server (see the panic message)");
+            error!(
+                peer = %self.peer(),
+                "disconnecting: a bug in the server (see the panic message)"
+            );
             self.context.ended.raise();
         }
     }

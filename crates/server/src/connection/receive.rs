@@ -117,7 +117,11 @@ impl Frames<'_> {
             .await
             .map_err(|_| {
                 let limit_ms = limit.as_millis();
-                warn!(peer = %self.connection.peer(), limit_ms, "disconnecting: a frame arrives too slowly");
+                warn!(
+                    peer = %self.connection.peer(),
+                    limit_ms,
+                    "disconnecting: a frame arrives too slowly"
+                );
                 io::Error::from(io::ErrorKind::TimedOut)
             })
     }

@@ -16,7 +16,8 @@ pub(super) struct Logins {
 }
 
 impl Logins {
-    /// Takes the acceptor of a login for its next step. The first step makes the acceptor. `None` if
+    /// Takes the acceptor of a login for its next step. The first step makes the acceptor. `None`
+    /// if
     /// the connection has too many pending logins.
     ///
     /// # Panics

@@ -29,7 +29,8 @@ fn client_memory(context: &Context) -> RdmaMemory {
     remote.expect("only a stream of SMB Direct has such a carrier")
 }
 
-/// Starts a READ into the memory of the client that `pieces` describe. Cached data go there at once,
+/// Starts a READ into the memory of the client that `pieces` describe. Cached data go there at
+/// once,
 /// directly from the page cache if the provider supports that.
 pub(crate) fn read(
     context: &Rc<Context>,

@@ -8,7 +8,8 @@
 //! most as long as the path.
 //!
 //! Loss counts only above the usual loss of a path. The window then shrinks until the loss is below
-//! it. From time to time the window is small for two round trips, to measure the shortest round-trip
+//! it. From time to time the window is small for two round trips, to measure the shortest
+//! round-trip
 //! time.
 //!
 //! quinn-proto has a BBR controller, too. It computes the rate as one packet per acknowledgement,
@@ -41,7 +42,8 @@ const GAIN_PROBE: u64 = 8;
 const GAIN_LOSSY: u64 = 17;
 /// Number of round trips without growth by a quarter after which the rate is known.
 const FLAT_ROUNDS: u32 = 3;
-/// Number of rounds for which the highest rate is valid. A round has a minimum time, so that a thread
+/// Number of rounds for which the highest rate is valid. A round has a minimum time, so that a
+/// thread
 /// that waits for a processor does not make the path appear slow.
 const ROUNDS_KEPT: u64 = 10;
 const ROUND_LEAST: Duration = Duration::from_millis(10);
@@ -49,7 +51,8 @@ const ROUND_LEAST: Duration = Duration::from_millis(10);
 const ROUND_TRIP_KEPT: Duration = Duration::from_secs(10);
 /// Number of round trips of a measurement: one empties the queue, one measures.
 const PROBE_ROUNDS: u32 = 2;
-/// Loss above one byte in this number (5 %) counts as congestion, measured over at least this number
+/// Loss above one byte in this number (5 %) counts as congestion, measured over at least this
+/// number
 /// of datagrams.
 const LOSS_PARTS: u64 = 20;
 const LOSS_DATAGRAMS: u64 = 100;

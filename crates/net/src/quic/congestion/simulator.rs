@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::Bbr;
 
-/// Number of datagrams that the receiver acknowledges at once, and the delay for fewer, as in `link`.
+/// Number of datagrams that the receiver acknowledges at once, and the delay for fewer, as in
+/// `link`.
 const UNANSWERED: u32 = 64;
 const UNANSWERED_FOR: Duration = Duration::from_millis(1);
 /// quinn-proto's pacer: bytes refill a quarter faster than the window in each round trip.
