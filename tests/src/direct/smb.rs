@@ -17,6 +17,8 @@ pub const SMB_3_0: u16 = 0x0300;
 /// SMB 3.0.2
 pub const SMB_3_0_2: u16 = 0x0302;
 
+/// The status of an interim response.
+const PENDING: u32 = 0x0103;
 const READ: u16 = 8;
 const WRITE: u16 = 9;
 
@@ -248,12 +250,7 @@ impl Session {
     pub fn try_call(&mut self, command: u16, body: &[u8]) -> Result<Option<Answer>> {
         let message = self.request(command, body);
         self.send(&message)?;
-        loop {
-            match self.hear()? {
-                Some(answer) if answer.status() == 0x0103 => {}
-                answer => return Ok(answer),
-            }
-        }
+        self.hear_final()
     }
 
     /// Sends a message.
@@ -261,6 +258,16 @@ impl Session {
         match &mut self.pipe {
             Pipe::Direct(direct) => direct.send_message(message),
             Pipe::Tcp(raw) => raw.send(&frame(message)),
+        }
+    }
+
+    /// Receives the next response that is not an interim one; none where the connection ends.
+    pub fn hear_final(&mut self) -> Result<Option<Answer>> {
+        loop {
+            match self.hear()? {
+                Some(answer) if answer.status() == PENDING => {}
+                answer => return Ok(answer),
+            }
         }
     }
 

@@ -45,12 +45,14 @@ fn reads_that_nobody_takes_in_leave_memory_for_writes() -> Result<()> {
     get_credits(&mut other, 1)?;
     let write = other.write_at(0, &vec![7; WRITTEN])?;
     other.send(&write)?;
-    let answer = other.hear()?.context("the other was thrown out")?;
+    let answer = other.hear_final()?.context("the other was thrown out")?;
     ensure!(answer.status() == 0, "{:#x}", answer.status());
     ensure!(std::fs::metadata(share.join("small"))?.len() == WRITTEN as u64);
     // And who takes the answers in after all gets each of them.
     for _ in 0..READS {
-        let answer = greedy.hear()?.context("the greedy one was thrown out")?;
+        let answer = greedy
+            .hear_final()?
+            .context("the greedy one was thrown out")?;
         ensure!(answer.status() == 0, "{:#x}", answer.status());
         ensure!(answer.0.len() > LENGTH as usize, "the bytes are not there");
     }
