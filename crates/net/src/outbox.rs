@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::framing::Framing;
 use proto::effect::{OutMessage, Outbound, Payload, PayloadToken};
-use proto::seal::{Plaintext, Seal};
+use proto::encryption::{FrameEncryption, Plaintext};
 use ring::{Buffer, FileRange, Part, Pool, Source, View};
 
 /// Length of a transform header in bytes. \[MS-SMB2\] 2.2.41
@@ -204,23 +204,27 @@ impl Outbox {
     ) -> bool {
         let Outbound {
             messages,
-            seal,
+            encryption,
             invalidate,
         } = outbound;
-        let transform_len = if seal.is_some() { TRANSFORM_LEN } else { 0 };
+        let transform_len = if encryption.is_some() {
+            TRANSFORM_LEN
+        } else {
+            0
+        };
         let len: usize = messages.iter().map(message_len).sum();
         let Some(prefix) = framing.prefix_invalidating(len + transform_len, invalidate) else {
             return false;
         };
         let mut body = Body::default();
         for message in messages {
-            body.push(message, payloads, pool, seal.is_some());
+            body.push(message, payloads, pool, encryption.is_some());
         }
         assert_eq!(
             body.len, len,
             "a payload has the length that its driver reported"
         );
-        let transform = seal.map(|seal| body.encrypt(&seal, payloads));
+        let transform = encryption.map(|encryption| body.encrypt(&encryption, payloads));
         self.queued += prefix.bytes().len() + transform_len + body.len;
         let run = self.run();
         run.extend_from_slice(prefix.bytes());
@@ -385,7 +389,11 @@ impl Body {
     }
 
     /// Encrypts all segments, and returns lent payloads. Returns the transform header.
-    fn encrypt(&mut self, seal: &Seal, payloads: &mut impl PayloadSource) -> Vec<u8> {
+    fn encrypt(
+        &mut self,
+        encryption: &FrameEncryption,
+        payloads: &mut impl PayloadSource,
+    ) -> Vec<u8> {
         let mut left: &mut [u8] = &mut self.small;
         let mut parts: Vec<Plaintext<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &mut self.segments {
@@ -404,7 +412,7 @@ impl Body {
                 }
             }
         }
-        let transform = seal.apply(&mut parts).to_vec();
+        let transform = encryption.apply(&mut parts).to_vec();
         let encrypted = |segment| match segment {
             Segment::ToEncrypt(token, source, buffer) => {
                 let len = source.len();

@@ -17,12 +17,12 @@ use core::ops::Range;
 use wire::Status;
 use wire::smbd::BufferDescriptorV1;
 
+use crate::encryption::{FrameEncryption, Sign};
 use crate::file::{self, FileOp, LocalOpen};
 use crate::id::{ConnectionId, OpId};
 use crate::login::{Authenticate, Authenticated, ConversationId};
 use crate::notice::Notice;
 use crate::queue::Queue;
-use crate::seal::{Seal, Sign};
 use crate::store::{self, StoreOp};
 use crate::violation::Violation;
 
@@ -82,7 +82,7 @@ pub struct Outbound {
     /// The messages; at least one.
     pub messages: Vec<OutMessage>,
     /// The key and nonce to encrypt the frame with. Messages of an encrypted frame are not signed.
-    pub seal: Option<Seal>,
+    pub encryption: Option<FrameEncryption>,
     /// The key of client memory that the client's transport invalidates when it receives the
     /// frame: the last SEND of the frame is a SEND with invalidation. Only with SMB Direct.
     /// \[MS-SMBD\] 3.1.4.2

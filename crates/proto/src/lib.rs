@@ -1,11 +1,11 @@
 //! What the SMB protocol does: a sans-IO core.
 //!
-//! The core decides, the driver does. There is no socket, file, clock, thread or random number in
-//! this crate: time and entropy are arguments, and everything that the core wants done comes out
-//! as an [`effect::Effect`]. It sees lengths, never bulk data. Read [`effect`] first.
+//! The core decides and the driver acts. This crate has no sockets, files, clock, threads or random
+//! numbers. Time and entropy are arguments. Each action for the driver is an [`effect::Effect`].
+//! The core handles the lengths of bulk data, never the bytes. Read [`effect`] first.
 //!
-//! [`server`] and [`client`] are the two sides of SMB2. [`smbd`] is what lies below them where SMB
-//! goes over RDMA: a core of its own, with a vocabulary of its own.
+//! [`server`] and [`client`] are the two sides of SMB2. [`smbd`] is SMB Direct, the layer below
+//! them on RDMA connections: a separate core with separate types.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod carrier;
 pub mod client;
 pub mod credit;
 pub mod effect;
+pub mod encryption;
 mod entropy;
 pub mod file;
 pub mod id;
@@ -23,7 +24,6 @@ pub mod notice;
 pub mod path;
 pub mod pattern;
 pub mod queue;
-pub mod seal;
 pub mod server;
 pub mod smbd;
 pub mod store;

@@ -391,10 +391,10 @@ pub(crate) fn assemble(
         parts.extend([head, payload, vec![0; usize::from(message.padding)]]);
     }
     let mut frame = Vec::new();
-    if let Some(seal) = &outbound.seal {
+    if let Some(encryption) = &outbound.encryption {
         let slices = parts.iter_mut().map(Vec::as_mut_slice);
         let mut slices: Vec<Plaintext<'_>> = slices.map(Plaintext::InPlace).collect();
-        frame.extend(seal.apply(&mut slices));
+        frame.extend(encryption.apply(&mut slices));
     }
     frame.extend(parts.concat());
     Ok(frame)

@@ -18,7 +18,7 @@ use super::encode::{self, Body};
 use super::flight::{Flight, Owner, Pending, Waiting};
 use super::request::{Request, RequestId, Step};
 use crate::effect::{OutMessage, Outbound, Payload, PayloadToken};
-use crate::seal::{Seal, Sign};
+use crate::encryption::{FrameEncryption, Sign};
 use crate::time::{Instant, Now};
 
 /// Value of the obsolete ProcessId field; cifs.ko and Windows send the same.
@@ -233,7 +233,7 @@ impl Connection {
         command == Command::TREE_CONNECT && dialect == Some(Dialect::SMB_3_1_1)
     }
 
-    pub(super) fn encryption_if(&self, is_encrypted: bool) -> Option<Seal> {
+    pub(super) fn encryption_if(&self, is_encrypted: bool) -> Option<FrameEncryption> {
         let session = self.session.as_ref().filter(|_| is_encrypted)?;
         Some(
             session
@@ -443,12 +443,12 @@ impl Connection {
     pub(super) fn push(
         &mut self,
         messages: Vec<OutMessage>,
-        encryption: Option<Seal>,
+        encryption: Option<FrameEncryption>,
         effects: &mut Effects,
     ) {
         effects.push(Effect::Send(Outbound {
             messages,
-            seal: encryption,
+            encryption,
             invalidate: None,
         }));
     }

@@ -12,7 +12,7 @@ use super::encode;
 use super::negotiated::Negotiated;
 use super::request::Request;
 use crate::carrier::Carrier;
-use crate::seal::Seal;
+use crate::encryption::FrameEncryption;
 
 /// A session after its login. Channels on any thread use it. Only its counters and its table of
 /// oplocks change.
@@ -54,13 +54,13 @@ pub(super) struct EncryptionKeys {
 impl Session {
     /// Key and nonce for the encryption of the next frame; `None` if the session has no keys.
     /// \[MS-SMB2\] 3.1.4.3
-    pub(super) fn next_encryption(&self) -> Option<Seal> {
+    pub(super) fn next_encryption(&self) -> Option<FrameEncryption> {
         let key = self.encryption.as_ref()?.outbound.clone();
         let count = self.next_nonce.fetch_add(1, Ordering::Relaxed);
         assert!(count != u64::MAX, "a session sends fewer than 2^64 frames");
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&count.to_le_bytes());
-        Some(Seal {
+        Some(FrameEncryption {
             key,
             nonce,
             session_id: self.id,

@@ -196,7 +196,7 @@ fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
             padding: 0,
             sign: None,
         }],
-        seal: None,
+        encryption: None,
         invalidate: None,
     })
 }

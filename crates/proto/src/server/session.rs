@@ -10,9 +10,9 @@ use spin::Mutex;
 use wire::dialect::Dialect;
 use wire::{Guid, SessionId, TreeId};
 
+use crate::encryption::FrameEncryption;
 use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
-use crate::seal::Seal;
 use crate::server::channel::ChannelList;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
@@ -110,13 +110,13 @@ impl Session {
 
     /// How to encrypt the next frame: with an unused nonce. `None` for a session without keys.
     /// \[MS-SMB2\] 3.1.4.3
-    pub(crate) fn encryption(&self) -> Option<Seal> {
+    pub(crate) fn encryption(&self) -> Option<FrameEncryption> {
         let key = self.state.lock().encryption_keys.as_ref()?.outbound.clone();
         let count = self.next_nonce.fetch_add(1, Ordering::Relaxed);
         assert!(count != u64::MAX, "a session does not send 2^64 frames");
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&count.to_le_bytes());
-        Some(Seal {
+        Some(FrameEncryption {
             key,
             nonce,
             session_id: self.id,

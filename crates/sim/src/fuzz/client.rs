@@ -508,10 +508,10 @@ fn step(choice: u8, file: FileRef, length: u32) -> Step {
 fn render(outbound: Outbound) -> Vec<u8> {
     let Outbound {
         messages,
-        seal,
+        encryption,
         invalidate: _,
     } = outbound;
-    assert!(seal.is_none(), "a guest has no keys");
+    assert!(encryption.is_none(), "a guest has no keys");
     let mut frame = Vec::new();
     for message in messages {
         assert!(message.sign.is_none(), "a guest has no keys");

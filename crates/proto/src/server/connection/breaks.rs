@@ -129,7 +129,7 @@ impl Connection {
         let encryption = is_encrypted.then(|| session.encryption()).flatten();
         effects.push(Effect::Send(Outbound {
             messages: Vec::from([message]),
-            seal: encryption,
+            encryption,
             invalidate: None,
         }));
     }

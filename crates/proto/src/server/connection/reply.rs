@@ -9,7 +9,7 @@ use wire::header::{HEADER_LEN, Target};
 use wire::{AsyncId, Command, Flags, Header, Status, error_response};
 
 use crate::effect::{Effect, Effects, OutMessage, Outbound, Payload};
-use crate::seal::Sign;
+use crate::encryption::Sign;
 use crate::server::connection::Connection;
 use crate::server::connection::task::{Request, Task};
 use crate::server::context::{Body, Reply};
@@ -125,7 +125,7 @@ impl Connection {
         }
         effects.push(Effect::Send(Outbound {
             messages,
-            seal: encryption,
+            encryption,
             invalidate,
         }));
     }

@@ -388,7 +388,7 @@ impl Rig {
     fn render(&mut self, outbound: Outbound) -> Vec<u8> {
         let Outbound {
             messages,
-            seal,
+            encryption,
             invalidate,
         } = outbound;
         // What a SEND takes back nobody can use any more.
@@ -405,16 +405,19 @@ impl Rig {
             });
             let payload = payload.unwrap_or_default();
             if let Some(sign) = &message.sign {
-                assert!(seal.is_none(), "what is sealed is not signed");
+                assert!(
+                    encryption.is_none(),
+                    "messages of an encrypted frame are not signed"
+                );
                 sign.apply(&mut message.head, &payload, message.padding);
             }
             frame.extend_from_slice(&message.head);
             frame.extend_from_slice(&payload);
             frame.resize(frame.len() + usize::from(message.padding), 0);
         }
-        match seal {
-            Some(seal) => {
-                let head = seal.apply(&mut [frame.as_mut_slice().into()]);
+        match encryption {
+            Some(encryption) => {
+                let head = encryption.apply(&mut [frame.as_mut_slice().into()]);
                 [head.as_slice(), &frame].concat()
             }
             None => frame,

@@ -1,4 +1,4 @@
-//! Signing and sealing of what is sent.
+//! Signing and encryption of outbound messages. \[MS-SMB2\] 3.1.4.1, 3.1.4.3
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -14,27 +14,28 @@ use wire::transform::{ASSOCIATED_DATA, FLAG_ENCRYPTED, TRANSFORM_LEN, Transform}
 pub struct Sign {
     /// The key of the session or channel.
     pub key: Arc<SigningKey>,
-    /// What AES-GMAC needs beside the key.
+    /// The nonce of AES-GMAC. The other algorithms ignore it.
     pub nonce: SigningNonce,
 }
 
-/// How to seal a frame. The driver calls [`Seal::apply`] once every payload is in memory.
+/// How to encrypt a frame. The driver calls [`FrameEncryption::apply`] once every payload is in
+/// memory.
 #[derive(Clone)]
-pub struct Seal {
-    /// The key of the session for this direction.
+pub struct FrameEncryption {
+    /// The session's encryption key for outbound frames.
     pub key: Arc<EncryptionKey>,
-    /// Never used twice with one key; as many bytes of it as the cipher takes.
+    /// Unique per key. The cipher uses the first [`crypto::Cipher::nonce_len`] bytes.
     pub nonce: [u8; 16],
-    /// The session.
+    /// The session that the transform header names.
     pub session_id: SessionId,
 }
 
-/// What pads a message: at most 7 bytes. \[MS-SMB2\] 3.3.4.1.3
+/// The padding of a message in a compound; at most 7 bytes of it are used. \[MS-SMB2\] 3.3.4.1.3
 const PADDING: [u8; 8] = [0; 8];
 
 impl Sign {
-    /// Writes the signature into the header at the start of `head`. The parts are those of an
-    /// [`crate::effect::OutMessage`], in the order in which they are sent. \[MS-SMB2\] 3.1.4.1
+    /// Writes the signature into the header at the start of `head`. The arguments are the fields of
+    /// an [`crate::effect::OutMessage`]: `padding` is a number of zero bytes. \[MS-SMB2\] 3.1.4.1
     ///
     /// # Panics
     /// When `head` is shorter than a header or `padding` longer than 7 bytes.
@@ -45,12 +46,12 @@ impl Sign {
     }
 }
 
-impl Seal {
-    /// Seals a frame: all its messages, each with payload and padding, in the order in
-    /// which they are sent. Returns the header to send in front. \[MS-SMB2\] 3.1.4.3
+impl FrameEncryption {
+    /// Encrypts a frame in place. The parts are the messages of the frame in order, each with
+    /// payload and padding. Returns the transform header, which precedes them. \[MS-SMB2\] 3.1.4.3
     ///
     /// # Panics
-    /// When the frame is longer than a transform header can tell, 4 GiB.
+    /// When the frame has 4 GiB or more: the length field of a transform header has 32 bits.
     #[must_use]
     pub fn apply(&self, parts: &mut [Plaintext<'_>]) -> [u8; TRANSFORM_LEN] {
         let len: usize = parts.iter().map(Plaintext::len).sum();
@@ -76,8 +77,8 @@ impl fmt::Debug for Sign {
     }
 }
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for FrameEncryption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Seal({:?})", self.session_id)
+        write!(f, "FrameEncryption({:?})", self.session_id)
     }
 }
