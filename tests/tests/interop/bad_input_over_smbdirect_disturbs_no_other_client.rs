@@ -390,12 +390,12 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
         (
             "a key of nothing",
             encoded(&[hello, of(kind::SEND_AND_INVALIDATE)]),
-            "a key of nothing",
+            "an unknown key is invalidated",
         ),
         (
             "a key of nothing",
             encoded(&[hello, of(kind::WITHDRAWN)]),
-            "let go of a key",
+            "a confirmation without a withdrawal",
         ),
         (
             "a key twice",

@@ -291,7 +291,7 @@ fn garbage_of_a_server_ends_the_connection() -> Result<()> {
     let cases = [
         (of(0), "a message of kind 0"),
         (of(kind::HELLO), "hello twice"),
-        (of(kind::WITHDRAWN), "let go of a key"),
+        (of(kind::WITHDRAWN), "a confirmation without a withdrawal"),
         (
             of(kind::SEND_AND_INVALIDATE),
             "an unknown key is invalidated",
