@@ -10,7 +10,7 @@ use rcgen::{
     KeyPair, date_time_ymd,
 };
 
-/// Somebody who vouches for others.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -24,12 +24,12 @@ pub struct Authority {
 pub struct Files {
     /// The certificate.
     pub certificate: PathBuf,
-    /// The key, which nobody else may read.
+    /// The private key, in a file that only its owner may read.
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// One that keeps everything in `directory`.
+    /// An authority that keeps its files in `directory`.
     pub fn new(directory: &Path, name: &str) -> Result<Authority> {
         let mut wanted = parameters(&[], name)?;
         wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -81,7 +81,7 @@ fn parameters(names: &[&str], subject: &str) -> Result<CertificateParams> {
 }
 
 impl Files {
-    /// As keys of smbeam's `[quic]`.
+    /// The paths as keys of smbeam's `[quic]`.
     pub fn settings(&self) -> toml::Table {
         let path = |path: &Path| toml::Value::from(path.display().to_string());
         toml::Table::from_iter([

@@ -16,7 +16,7 @@ use crate::wait;
 /// How long one command may take.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// Somebody who works with the files of a server.
+/// The user of the commands: a home directory, a server and the arguments of every command.
 #[derive(Debug)]
 pub struct Client {
     scratch: Scratch,
@@ -44,13 +44,13 @@ impl Client {
         Client::of(&server.tcp.to_string())
     }
 
-    /// The same over one of [`subject::TRANSPORTS`], whatever certificate the server has: who is
-    /// believed is tested elsewhere.
+    /// The same over one of [`subject::TRANSPORTS`]. It accepts any certificate of the server:
+    /// other tests cover the verification.
     pub fn over(transport: &str, server: &Server) -> Result<Client> {
         Client::at(transport, &server.address(transport).to_string())
     }
 
-    /// The same for a server at `address`, there or not.
+    /// The same for a server at `address`, which may not exist.
     pub fn at(transport: &str, address: &str) -> Result<Client> {
         let client = Client::of(address)?.argument(&format!("--transports={transport}"));
         Ok(match transport {
@@ -59,7 +59,7 @@ impl Client {
         })
     }
 
-    /// The first user, in front of a server at `address`, there or not.
+    /// The first user, as a client of a server at `address`, which may not exist.
     pub fn of(address: &str) -> Result<Client> {
         let scratch = Scratch::new("client")?;
         scratch.open_directory("home")?;
@@ -122,8 +122,8 @@ impl Client {
         format!("smb://{user}@{}/{share}/{path}", self.address)
     }
 
-    /// Runs a command, whatever comes of it. In its arguments `{}` stands for the URL of the share
-    /// `data` and a slash.
+    /// Runs a command, which may fail. In its arguments `{}` stands for the URL of the share `data`
+    /// and a slash.
     pub fn try_run(&self, arguments: &[&str]) -> Result<Output> {
         let (out, errors) = (
             self.scratch.path().join("out"),
@@ -163,14 +163,14 @@ impl Client {
         Ok(output)
     }
 
-    /// Starts a command that others run beside.
+    /// Starts a command in the background.
     pub fn spawn(&self, arguments: &[&str]) -> Result<Child> {
         let [out, errors] =
             ["spawned-out", "spawned-err"].map(|name| self.scratch.path().join(name));
         self.spawn_into(arguments, &out, &errors)
     }
 
-    /// What the command that was started last has printed so far, with its code if it has ended.
+    /// The output so far of the last command that [`spawn`](Self::spawn) started, with `code`.
     pub fn spawned(&self, code: Option<i32>) -> Result<Output> {
         Ok(Output {
             text: lossy(&self.scratch.path().join("spawned-out"))?,
@@ -188,7 +188,7 @@ impl Client {
             .context("cannot run smbeam")
     }
 
-    /// A command yet to be run, for who wants to give it something or to see what it says.
+    /// A command that has not started, for cases that set its input or read its output.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let root = self.url("");
         let rdma = format!("emulated:{}", rdma_directory().display());

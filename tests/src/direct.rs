@@ -1,6 +1,6 @@
-//! A client of SMB Direct over emulated RDMA that sends whatever a test wants, right or wrong.
+//! A client of SMB Direct over emulated RDMA that sends any bytes, valid or not.
 //!
-//! It knows nothing of the crates under test: what it sends must not depend on them.
+//! It does not use the crates under test: the sent bytes must not depend on them.
 
 pub mod port;
 pub mod site;
@@ -18,7 +18,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::subject::Server;
 
 /// How long a peer may take to answer or to close.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// Receives that a peer that behaves posts.
 pub const RECEIVES: u32 = 255;
 /// Bytes of a header of the emulation.
@@ -42,9 +42,9 @@ pub mod kind {
     pub const TO_READ: u8 = 5;
     /// Memory that the peer may write.
     pub const TO_WRITE: u8 = 6;
-    /// The peer shall let go of memory.
+    /// The peer must release memory.
     pub const WITHDRAW: u8 = 7;
-    /// Memory was let go of.
+    /// The peer has released memory.
     pub const WITHDRAWN: u8 = 8;
 }
 
@@ -167,13 +167,13 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Connects to the SMB Direct of a server of tests, and says nothing.
-    pub fn knock(server: &Server) -> Result<Self> {
-        Self::knock_at(&port::rdma_directory(), server.address("smbdirect").port())
+    /// Connects to SMB Direct of a server of the tests, and sends nothing.
+    pub fn connect(server: &Server) -> Result<Self> {
+        Self::connect_at(&port::rdma_directory(), server.address("smbdirect").port())
     }
 
-    /// Connects to a port, and says nothing.
-    pub fn knock_at(directory: &Path, target: u16) -> Result<Self> {
+    /// Connects to a port, and sends nothing.
+    pub fn connect_at(directory: &Path, target: u16) -> Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
         let port = take_port(&socket)?;
         socket.connect(&SockAddr::unix(port::path_in(directory, target))?)?;
@@ -196,7 +196,7 @@ impl Direct {
 
     /// Connects and negotiates, as it should be.
     pub fn negotiated(server: &Server) -> Result<Self> {
-        let mut direct = Self::knock(server)?;
+        let mut direct = Self::connect(server)?;
         direct.hello(RECEIVES + 1)?;
         direct.negotiate(&Negotiate::default())?;
         Ok(direct)
@@ -212,10 +212,10 @@ impl Direct {
         self.credits
     }
 
-    /// Sends bytes as they are. A peer that has closed is no error: what is heard tells.
+    /// Sends bytes as they are. A closed connection is no error here: the next `hear` reports it.
     pub fn raw(&self, bytes: &[u8]) -> Result<()> {
         let closed = [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset];
-        self.socket.set_write_timeout(Some(PATIENCE))?;
+        self.socket.set_write_timeout(Some(ANSWER_LIMIT))?;
         match (&self.socket).write_all(bytes) {
             Err(error) if !closed.contains(&error.kind()) => Err(error.into()),
             _ => Ok(()),
@@ -227,7 +227,7 @@ impl Direct {
         self.raw(&header.encode())
     }
 
-    /// Says hello with so many receives.
+    /// Sends hello with the number of posted receives.
     pub fn hello(&self, posted: u32) -> Result<()> {
         self.say(Header {
             kind: kind::HELLO,
@@ -260,7 +260,7 @@ impl Direct {
     /// Sends a request of SMB Direct and takes the answer in.
     pub fn negotiate(&mut self, request: &Negotiate) -> Result<()> {
         self.send(&request.encode())?;
-        let answer = self.hear_sent(PATIENCE)?;
+        let answer = self.hear_sent(ANSWER_LIMIT)?;
         let Heard::Sent(answer) = answer else {
             bail!("SMB Direct is not negotiated: {answer:?}");
         };
@@ -297,7 +297,7 @@ impl Direct {
     /// Grants what is owed along with a SEND.
     fn send_granting(&mut self, mut transfer: Transfer, data: &[u8]) -> Result<()> {
         while self.credits == 0 {
-            let heard = self.hear_transfer(PATIENCE)?;
+            let heard = self.hear_transfer(ANSWER_LIMIT)?;
             ensure!(
                 matches!(heard, Heard::Sent(_)),
                 "no credit is granted: {heard:?}"

@@ -13,7 +13,7 @@ use crate::random::Random;
 
 /// The size of a page.
 pub const PAGE: u64 = 4096;
-/// How many of the last operations a failure tells.
+/// Number of the last operations that a failure reports.
 const HISTORY: usize = 16;
 
 /// Where the file is.
@@ -36,7 +36,7 @@ pub trait Storage {
         Ok(None)
     }
 
-    /// Whether it makes holes and tells where they are.
+    /// Whether it makes holes and reports their locations.
     fn has_holes(&self) -> bool {
         false
     }
@@ -99,7 +99,7 @@ pub struct Exerciser<S> {
 }
 
 impl<S: Storage> Exerciser<S> {
-    /// An exerciser of `storage`, whose file is empty.
+    /// An exerciser of `storage`, which has an empty file.
     pub fn new(storage: S, sizes: Sizes, seed: u64) -> Exerciser<S> {
         Exerciser {
             storage,
@@ -110,17 +110,17 @@ impl<S: Storage> Exerciser<S> {
         }
     }
 
-    /// Does so many operations and compares the whole file at the end.
+    /// Performs `operations` operations and compares the whole file at the end.
     pub fn run(&mut self, operations: u64) -> Result<()> {
         for number in 0..operations {
             let done = self.step();
-            done.with_context(|| self.told(&format!("operation {number}")))?;
+            done.with_context(|| self.recent(&format!("operation {number}")))?;
         }
         let compared = self.reopen();
-        compared.with_context(|| self.told("the end"))
+        compared.with_context(|| self.recent("the end"))
     }
 
-    fn told(&self, when: &str) -> String {
+    fn recent(&self, when: &str) -> String {
         let last: Vec<_> = self.history.iter().map(String::as_str).collect();
         format!("{when}; the last were:\n  {}", last.join("\n  "))
     }
@@ -289,7 +289,7 @@ mod tests {
 
     use super::{Exerciser, Sizes, Storage};
 
-    /// A file in memory, which forgets a byte of a write where it is told to.
+    /// A file in memory, which loses one byte of a write if a test sets that.
     #[derive(Default)]
     struct Memory {
         bytes: Vec<u8>,
@@ -349,10 +349,10 @@ mod tests {
             ..Memory::default()
         };
         let lost = Exerciser::new(memory, Sizes::SMALL, 1).run(20);
-        let told = format!("{:#}", lost.expect_err("a byte is lost"));
+        let error = format!("{:#}", lost.expect_err("a byte is lost"));
         assert!(
-            told.contains("instead of") && told.contains("write"),
-            "{told}"
+            error.contains("instead of") && error.contains("write"),
+            "{error}"
         );
     }
 }

@@ -60,7 +60,7 @@ pub fn assert_same_file(one: &Path, other: &Path) -> Result<()> {
 pub fn make_tree(root: &Path, directories: u32) -> Result<()> {
     for number in 0..directories {
         let directory = root
-            .join(format!("folder {number}"))
+            .join(format!("dir {number}"))
             .join("below")
             .join("deeper");
         fs::create_dir_all(&directory)?;

@@ -1,4 +1,4 @@
-//! Linux kernels in user mode, whose cifs.ko is the client.
+//! Linux kernels in user mode, with cifs.ko as the client.
 
 use std::fs;
 use std::io::Read as _;

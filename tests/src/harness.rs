@@ -120,7 +120,7 @@ impl Test {
 }
 
 impl Module {
-    /// The module `name`, whose cases `tests` lists. Each case is a process of its own, beside
+    /// The module `name`. `tests` lists its cases. Each case is a separate process, beside
     /// others.
     pub const fn new(name: &'static str, tests: fn() -> Vec<Test>) -> Module {
         Module {

@@ -28,7 +28,7 @@ pub const KSMBD_DIRECTORY: &str = "/opt/ksmbd-tools";
 /// Where the first process of the guests lies inside the lab's root.
 pub const GUEST_INIT: &str = "/usr/lib/smbeam-lab/guest-init";
 
-/// The directory whose contents the lab's commands share with the host, under one path.
+/// The directory that the lab's commands share with the host, under the same path.
 const SHARED_DIRECTORY: &str = "/tmp";
 const ENTER: &str = include_str!("lab/enter.sh");
 

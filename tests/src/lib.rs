@@ -1,4 +1,4 @@
-//! Tests of smbeam against peers that nobody here wrote.
+//! Tests of smbeam against peers of other projects.
 //!
 //! The library finds the peers ([`lab`]), starts the server under test ([`subject`]) and drives the
 //! clients; the modules in `tests/interop/` are named after what they promise.

@@ -1,4 +1,4 @@
-//! A network of its own for a test: a loopback and a tap device whose other end is a guest.
+//! A separate network for a test: a loopback and a tap device to a guest.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -44,7 +44,7 @@ impl Namespace {
         Ok(Namespace { holder })
     }
 
-    /// The process whose network namespace it is.
+    /// The process that owns the network namespace.
     pub fn holder(&self) -> u32 {
         self.holder.0.id()
     }

@@ -73,7 +73,7 @@ fn field(message: &[u8], place: usize) -> Result<&[u8]> {
         .context("a field lies outside its message")
 }
 
-/// The server's time, if it tells it: attribute 7 of the target info.
+/// The server's time, if it sends it: attribute 7 of the target info.
 fn time_of(mut target_info: &[u8]) -> [u8; 8] {
     while let [kind, 0, low, high, rest @ ..] = target_info {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());

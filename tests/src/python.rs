@@ -1,5 +1,5 @@
-//! Clients written in Python, from the package index, in an environment of their own that lies in
-//! the lab's directory and is made once. With them the tests that one of them was made with.
+//! Clients written in Python, from the package index, in a separate environment in the lab's
+//! directory, which is made once. It also holds the tests of one of the clients.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::lab::{self, Missing};
 
-/// What is installed. The name of the environment tells what it holds: another version makes
-/// another one.
+/// The installed packages. The name of the environment contains them: another version makes
+/// another environment.
 const PACKAGES: [&str; 6] = [
     SMBPROTOCOL,
     "impacket==0.13.1",
@@ -20,10 +20,10 @@ const PACKAGES: [&str; 6] = [
     "pytest-mock==3.17.0",
 ];
 const SMBPROTOCOL: &str = "smbprotocol==1.17.0";
-/// The directory of what is unpacked of the sources, in that of the environment.
+/// The directory of the unpacked sources, in that of the environment.
 const SOURCES: &str = "sources";
-/// Seconds that the package index may be silent, and how often it is asked again.
-const PATIENCE: [&str; 4] = ["--timeout", "15", "--retries", "1"];
+/// pip's time limit for the package index, in seconds, and its number of retries.
+const PIP_LIMITS: [&str; 4] = ["--timeout", "15", "--retries", "1"];
 
 /// An environment that holds the clients.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// The environment, made if there is none yet.
+    /// The environment, which is made on first use.
     pub fn find() -> Result<Python> {
         let held = PACKAGES.join("-").replace("==", "-");
         let directory = lab::directory().join(format!("python-{held}"));
@@ -42,7 +42,7 @@ impl Python {
         Ok(Python { directory })
     }
 
-    /// Runs a program text to its end; what it says is the error when it fails.
+    /// Runs a program text to its end. The error contains its output.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<()> {
         let output = self.command(program, arguments).output();
         let output = output.context("cannot run Python")?;
@@ -50,7 +50,7 @@ impl Python {
         Ok(())
     }
 
-    /// The same yet to be run.
+    /// The same as a command that has not started.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = self.interpreter();
         command
@@ -59,7 +59,7 @@ impl Python {
         command
     }
 
-    /// Python yet to be run.
+    /// Python as a command that has not started.
     pub fn interpreter(&self) -> Command {
         Command::new(self.directory.join("bin/python"))
     }
@@ -71,8 +71,8 @@ impl Python {
     }
 }
 
-/// Makes the environment beside its place first: others may do the same at the same time, and
-/// what is in its place is whole.
+/// Makes the environment under another name and renames it: other processes may do the same at
+/// the same time, and an environment under the final name is complete.
 fn make(directory: &Path) -> Result<()> {
     let draft = directory.with_extension(format!("draft-{}", process::id()));
     fs::create_dir_all(&draft)?;
@@ -93,7 +93,7 @@ fn install(draft: &Path) -> Result<(), Missing> {
         command
             .args(["-m", "pip", action, "--quiet"])
             .args(["--disable-pip-version-check", "--no-input"])
-            .args(PATIENCE);
+            .args(PIP_LIMITS);
         command
     };
     attempt(pip("install").args(PACKAGES))?;

@@ -1,11 +1,11 @@
 //! A client of QUIC that does what a test wants, within the rules or beyond them.
 //!
-//! The packets are quinn-proto's, which keeps to the rules; what makes it break them is what it is
-//! told about the server (`liar`). It runs while it is waited for, and never in between: a client
-//! that nobody waits for is silent. [`initial`] makes first packets without any client.
+//! The packets are quinn-proto's, which follows the rules. False transport parameters of the server
+//! (`transport_parameters`) make it break them. A client runs only during the calls of its methods
+//! and is silent in between. [`initial`] makes first packets without any client.
 
 pub mod initial;
-mod liar;
+mod transport_parameters;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -23,8 +23,8 @@ use quinn_proto::{
 
 /// The protocol that a server of SMB expects. \[MS-SMB2\] 2.1
 pub const ALPN: &[u8] = b"smb";
-/// How long a server may take to let a client in, or to say no.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a server may take to accept or to refuse a client.
+const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 /// Bytes of the largest datagram.
 const DATAGRAM_MAX: usize = 65_527;
 
@@ -37,9 +37,9 @@ pub struct Manner {
     pub protocols: Vec<Vec<u8>>,
     /// Bytes that the server may send before they are read.
     pub window: u32,
-    /// What it believes of the server's transport parameters, whatever the server says: pairs of
-    /// an identifier and a value. RFC 9000 18.2
-    pub beliefs: Vec<(u64, u64)>,
+    /// Transport parameters that replace those of the server: pairs of an identifier and a value.
+    /// RFC 9000 18.2
+    pub overrides: Vec<(u64, u64)>,
 }
 
 impl Default for Manner {
@@ -48,7 +48,7 @@ impl Default for Manner {
             source: Ipv4Addr::LOCALHOST.into(),
             protocols: vec![ALPN.to_vec()],
             window: 1 << 20,
-            beliefs: Vec::new(),
+            overrides: Vec::new(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Peer {
     /// Connects, and opens no stream yet.
     pub fn connect(server: SocketAddrV4, manner: &Manner) -> Result<Peer> {
         let mut peer = Peer::start(server, manner)?;
-        peer.run(PATIENCE, |peer| peer.is_connected || peer.end.is_some())?;
+        peer.run(ANSWER_LIMIT, |peer| peer.is_connected || peer.end.is_some())?;
         match (&peer.end, peer.is_connected) {
             (None, true) => Ok(peer),
             (Some(end), _) => Err(anyhow!("no connection: {end}")),
@@ -82,7 +82,7 @@ impl Peer {
         let config = EndpointConfig::default();
         let mut endpoint = Endpoint::new(Arc::new(config), None, false, None);
         let crypto = QuicClientConfig::try_from(initial::tls(&manner.protocols)?)?;
-        let crypto = liar::Config::new(crypto, manner.beliefs.clone());
+        let crypto = transport_parameters::Config::new(crypto, manner.overrides.clone());
         let mut config = ClientConfig::new(Arc::new(crypto));
         let mut transport = TransportConfig::default();
         transport
@@ -107,7 +107,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// How the server knows it.
+    /// The address by which the server knows it.
     pub fn address(&self) -> Result<SocketAddr> {
         Ok(self.socket.local_addr()?)
     }
@@ -148,10 +148,10 @@ impl Peer {
         }
     }
 
-    /// Runs until the connection has ended, and tells why.
+    /// Runs until the connection has ended, and returns the reason.
     pub fn ended(&mut self) -> Result<ConnectionError> {
-        self.run(PATIENCE, |peer| peer.end.is_some())?;
-        self.end.clone().context("the connection goes on")
+        self.run(ANSWER_LIMIT, |peer| peer.end.is_some())?;
+        self.end.clone().context("the connection has not ended")
     }
 
     /// Sends all of `bytes` on a stream, or as much as the server takes before it closes.
@@ -209,7 +209,7 @@ impl Peer {
         result
     }
 
-    /// Says that nothing more comes on the first stream.
+    /// Ends the first stream.
     pub fn finish(&mut self) {
         if let Some(stream) = self.stream {
             let _ = self.connection.send_stream(stream).finish();
@@ -246,7 +246,7 @@ impl Peer {
         sent.map_err(|error| anyhow!("no datagram: {error}"))
     }
 
-    /// Goes on from another port; gives the socket of before.
+    /// Continues from another port; returns the previous socket.
     pub fn move_to(&mut self, socket: UdpSocket) -> UdpSocket {
         std::mem::replace(&mut self.socket, socket)
     }
@@ -259,7 +259,7 @@ impl Peer {
                 .socket
                 .send_to(&bytes[..transmit.size], transmit.destination);
             match sent {
-                // The server is gone: no answer says so too.
+                // The server has ended: the missing answer shows that as well.
                 Err(error) if error.kind() != ErrorKind::ConnectionRefused => return Err(error),
                 _ => bytes.clear(),
             }

@@ -1,4 +1,4 @@
-//! A client that sends whatever bytes a test wants, right or wrong.
+//! A client that sends any bytes, valid or not.
 //!
 //! It knows just enough of SMB2 to begin a connection, and nothing of the crates under test: what
 //! it sends must not depend on them.
@@ -15,7 +15,7 @@ use crate::quic::{Manner, Peer};
 /// Bytes of the header of a request.
 pub const HEADER_BYTES: usize = 64;
 /// How long a server may take to answer or to close.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
 /// The statuses that the tests meet.
 pub mod status {
@@ -79,7 +79,7 @@ impl Raw {
     /// A client on a connection that was made already.
     pub fn on(stream: TcpStream) -> std::io::Result<Raw> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         Ok(Raw {
             pipe: Pipe::Tcp(stream),
             next_message_id: 0,
@@ -152,11 +152,12 @@ impl Raw {
         self.reaction()
     }
 
-    /// Sends bytes as they are. A server that has closed already is no error: the reaction tells.
+    /// Sends bytes as they are. A closed connection is no error here:
+    /// [`reaction`](Self::reaction) reports it.
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
         let sent = match &mut self.pipe {
             Pipe::Tcp(stream) => stream.write_all(bytes),
-            Pipe::Quic(peer) => peer.send(bytes, PATIENCE).map(drop),
+            Pipe::Quic(peer) => peer.send(bytes, ANSWER_LIMIT).map(drop),
         };
         match sent {
             Err(error) if !is_closed(error.kind()) => Err(error.into()),
@@ -169,7 +170,7 @@ impl Raw {
         let Pipe::Tcp(stream) = &self.pipe else {
             bail!("a connection over QUIC cannot be peeked at");
         };
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         ensure!(stream.peek(&mut [0])? == 1, "the connection has ended");
         Ok(())
     }
@@ -182,9 +183,9 @@ impl Raw {
         }
     }
 
-    /// Waits for an answer, the end of the connection, or the end of patience.
+    /// Waits for an answer or the end of the connection, for [`ANSWER_LIMIT`] at most.
     pub fn reaction(&mut self) -> Result<Reaction> {
-        self.reaction_within(PATIENCE)
+        self.reaction_within(ANSWER_LIMIT)
     }
 
     /// Waits for an answer or the end of the connection, at most for `limit`.

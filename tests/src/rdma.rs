@@ -13,7 +13,7 @@ pub fn script(body: &str, variables: &[(&str, &str)]) -> String {
     script
 }
 
-/// One word of the shell, whatever is in it.
+/// The text as one word of the shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

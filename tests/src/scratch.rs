@@ -13,8 +13,7 @@ use anyhow::{Context as _, Result};
 /// The directory that the host and the lab see under the same path, and that every user may enter.
 const PARENT: &str = "/tmp";
 
-/// A directory that is removed with the value, unless a panic is on its way or `SMBEAM_KEEP` is
-/// set.
+/// A directory that is removed with the value, unless the thread panics or `SMBEAM_KEEP` is set.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,

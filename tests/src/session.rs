@@ -78,11 +78,11 @@ impl Connection {
         body.extend_from_slice(b"smbeam-test-guid");
         body.extend_from_slice(&[0; 8]);
         body.extend_from_slice(&0x0210_u16.to_le_bytes());
-        let nobody = Session {
+        let no_session = Session {
             session_id: 0,
             tree_id: 0,
         };
-        let response = connection.call(nobody, &Request { command: 0, body })?;
+        let response = connection.call(no_session, &Request { command: 0, body })?;
         response.expect("NEGOTIATE")?;
         Ok(connection)
     }
@@ -219,7 +219,7 @@ impl Request {
         Request::create(name, access, 2)
     }
 
-    /// The same for a CREATE that lets nobody else have the file open meanwhile.
+    /// The same for a CREATE without sharing: no other open of the file succeeds meanwhile.
     #[must_use]
     pub fn alone(mut self) -> Request {
         // ShareAccess. [MS-SMB2] 2.2.13

@@ -17,11 +17,11 @@ const TIME_LIMIT: Duration = Duration::from_secs(240);
 /// How the client protects what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Neither signed nor sealed.
+    /// Neither signed nor encrypted.
     Off,
     /// Signed.
     Sign,
-    /// Sealed.
+    /// Encrypted.
     Encrypt,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Smbclient<'a> {
         self
     }
 
-    /// Signs or seals what it sends, or not.
+    /// Sets the protection of its requests.
     #[must_use]
     pub fn protection(self, protection: Protection) -> Self {
         self.argument(&format!("--client-protection={}", protection.word()))
@@ -147,7 +147,7 @@ impl<'a> Smbclient<'a> {
         self
     }
 
-    /// Runs smbclient's `commands`, one in each line, whatever comes of it.
+    /// Runs smbclient's `commands`, one in each line. They may fail.
     pub fn try_run(&self, commands: &str) -> Result<Output> {
         let joined = commands
             .lines()
@@ -157,7 +157,7 @@ impl<'a> Smbclient<'a> {
         self.try_run_with(&["-c", &joined])
     }
 
-    /// Runs smbclient with `more` arguments after the usual ones, whatever comes of it.
+    /// Runs smbclient with `more` arguments after the usual ones. It may fail.
     pub fn try_run_with(&self, more: &[&str]) -> Result<Output> {
         let mut command = self.command();
         command.args(more);

@@ -1,4 +1,4 @@
-//! A server with one share, and `smbeam` as its client: what most tests of the commands begin with.
+//! A server with one share, and `smbeam` as its client: the start of most tests of the commands.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::lab::Lab;
 use crate::scratch::Scratch;
 use crate::subject::{Plan, Server, Share};
 
-/// What ends, with all that it wrote, when it is dropped.
+/// A server, a client and their files. Dropping it ends the server and removes the files.
 pub struct Stage {
     /// The server under test.
     pub server: Server,
@@ -21,7 +21,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// One share that everybody who is known may write.
+    /// One share that every user may write.
     pub fn new(transport: &str, name: &str) -> Result<Stage> {
         Stage::with(transport, name, |_, _| Ok(()))
     }

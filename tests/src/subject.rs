@@ -41,24 +41,24 @@ pub const ALICE: User = USERS[0];
 /// The second of the users.
 pub const BOB: User = USERS[1];
 
-/// The transports over which all tests of our own client run, and by which smbeam listens. What is
-/// added here is tested everywhere. What cannot be:
+/// The transports over which all tests of our own client run, and on which smbeam listens. A new
+/// transport in this list is tested everywhere. Exceptions:
 ///
-/// - smbd is reached by TCP, and by NetBIOS where the agreement itself is tested: its QUIC needs a
-///   module of the kernel's, and SMB Direct it has none.
-/// - Of NetBIOS a message has room for 64 KiB, and its channels share a session with no others.
-/// - QUIC shows a relay between client and server nothing but packets, and tells nobody when a
-///   connection has broken: whoever waits for that asks now and then.
-/// - Over SMB Direct the data of what is neither signed nor sealed pass a relay by.
-/// - What takes long over TCP is done with less over the others.
+/// - Clients reach smbd over TCP, and over NetBIOS where the agreement itself is tested: its QUIC
+///   needs a module of the kernel, and it has no SMB Direct.
+/// - A message of NetBIOS holds at most 64 KiB. Its channels do not share a session with others.
+/// - QUIC shows only packets to a relay between client and server. It does not report a broken
+///   connection: the waiting end has to send echoes.
+/// - Over SMB Direct the data of a request without signature and encryption bypass a relay.
+/// - Long tests over TCP are shorter over the other transports.
 pub const TRANSPORTS: [&str; 4] = ["tcp", "nbt", "quic", "smbdirect"];
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-/// How many of the last lines of a server's log a panicking test shows.
+/// Number of the last lines of a server's log that a panicking test shows.
 const LOG_LINES_SHOWN: usize = 40;
 
-/// Somebody who may log in.
+/// A user of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct User {
     /// The name, of the session and in the Unix of the lab.
@@ -78,20 +78,20 @@ pub enum Subject {
     Samba,
 }
 
-/// What a share offers.
+/// The settings of a share.
 #[derive(Clone, Debug)]
 pub struct Share {
     /// The name that clients connect to.
     pub name: String,
     /// The directory behind it.
     pub path: PathBuf,
-    /// Whether nothing can be changed.
+    /// Whether the share is read-only.
     pub read_only: bool,
-    /// Whether only sealed requests are answered.
+    /// Whether the server refuses requests without encryption.
     pub encryption_required: bool,
-    /// Who may connect; empty: every user.
+    /// The users that may connect; empty: every user.
     pub users: Vec<String>,
-    /// Whether who gives no name may connect too.
+    /// Whether guests may connect too.
     pub guests: bool,
     /// Whether clients may cache what they open.
     pub oplocks: bool,
@@ -101,16 +101,16 @@ pub struct Share {
     pub direct: bool,
 }
 
-/// What a server shall offer.
+/// The settings of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Its shares.
     pub shares: Vec<Share>,
-    /// Whether only signed requests are answered.
+    /// Whether the server refuses requests without a signature.
     pub signing_required: bool,
-    /// Whether only sealed requests are answered.
+    /// Whether the server refuses requests without encryption.
     pub encryption_required: bool,
-    /// Whether clients are told to open several connections to its one interface.
+    /// Whether the server advertises several connections to its one interface.
     pub channels: bool,
     /// The highest dialect that is spoken, as `3.0.2`; none: every one.
     pub max_dialect: Option<&'static str>,
@@ -217,7 +217,7 @@ impl Server {
         }
     }
 
-    /// Starts `subject`. `holder` is a process whose network namespace the server shall live in.
+    /// Starts `subject` in the network namespace of the process `holder`.
     pub fn start_as(
         subject: Subject,
         lab: Option<&Lab>,

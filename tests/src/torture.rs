@@ -17,13 +17,13 @@ use crate::wait;
 
 /// How long one test may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// How many of the last lines of a failing test's output are shown.
+/// Number of the last lines of a failing test's output that the error shows.
 const LINES_SHOWN: usize = 40;
 
 /// The file that some tests work on.
 const FILE: &str = "torture.file";
-/// Tests that have to be told on what to work, and what they are told.
-const TOLD: [(&str, &[&str]); 3] = [
+/// The tests that need options, with these options.
+const OPTIONS: [(&str, &[&str]); 3] = [
     (
         "smb2.bench.read",
         &[
@@ -47,7 +47,7 @@ const TOLD: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It passed.
@@ -93,7 +93,7 @@ impl KnownFailures {
         self.reasons.keys().map(String::as_str)
     }
 
-    /// Fails unless `verdict` is what the list makes us expect of `test`.
+    /// Fails unless `verdict` is the outcome that the list expects of `test`.
     pub fn judge(&self, test: &str, verdict: Verdict) -> Result<()> {
         match (self.reasons.get(test), verdict) {
             (None, Verdict::Passed) => Ok(()),
@@ -119,9 +119,9 @@ pub fn passed_by_samba() -> Result<Vec<String>> {
         .collect())
 }
 
-/// Puts what a test works on into the directory that is shared.
+/// Puts the file of a test into the shared directory.
 pub fn prepare(test: &str, directory: &Path) -> Result<()> {
-    if TOLD.iter().any(|(told, _)| *told == test) {
+    if OPTIONS.iter().any(|(name, _)| *name == test) {
         let path = directory.join(FILE);
         fs::write(&path, [7; 16_384])?;
         chown(&path, Some(ALICE.id), None)?;
@@ -147,7 +147,7 @@ fn run_on(share: &str, lab: &Lab, server: &Server, test: &str) -> Result<Verdict
     run_at(lab, &place, test)
 }
 
-/// The same over QUIC, whatever certificate the server has. It is known by a name: Samba takes no
+/// The same over QUIC, without verification of the certificate. It uses a name: Samba takes no
 /// address over QUIC.
 pub fn run_over_quic(lab: &Lab, server: &Server, test: &str) -> Result<Verdict> {
     let port = server.address("quic").port();
@@ -171,7 +171,7 @@ fn run_at(lab: &Lab, place: &[String], test: &str) -> Result<Verdict> {
             "--option=torture:localdir={}",
             scratch.path().display()
         ))
-        .args(told(test))
+        .args(options(test))
         .arg(test)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -187,9 +187,9 @@ fn run_at(lab: &Lab, place: &[String], test: &str) -> Result<Verdict> {
     })
 }
 
-fn told(test: &str) -> &'static [&'static str] {
-    let told = TOLD.iter().find(|(told, _)| *told == test);
-    told.map_or(&[], |(_, options)| options)
+fn options(test: &str) -> &'static [&'static str] {
+    let found = OPTIONS.iter().find(|(name, _)| *name == test);
+    found.map_or(&[], |(_, options)| options)
 }
 
 /// smbtorture also succeeds when every test skips itself or none has the name.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A log may come well after what it tells of.
+/// A log line may appear well after its event.
 const LOG_LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until `child` ends by itself; kills it after `limit`. None: it was killed.
@@ -40,10 +40,11 @@ pub fn until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) -
     Ok(())
 }
 
-/// Waits until a line of `log` has all these words; gives it. A line is one when its end is there.
+/// Waits until a line of `log` has all these words; returns it. Lines without their end are
+/// ignored.
 pub fn for_line(log: impl Fn() -> String, words: &[&str]) -> Result<String> {
     let mut found = None;
-    let told = until("a line of the log", LOG_LIMIT, || {
+    let waited = until("a line of the log", LOG_LIMIT, || {
         let text = log();
         let whole = text
             .split_inclusive('\n')
@@ -52,6 +53,6 @@ pub fn for_line(log: impl Fn() -> String, words: &[&str]) -> Result<String> {
         found = lines.next().map(str::to_owned);
         found.is_some()
     });
-    told.with_context(|| format!("no line with {words:?} in\n{}", log()))?;
+    waited.with_context(|| format!("no line with {words:?} in\n{}", log()))?;
     found.context("no line")
 }

@@ -1,4 +1,4 @@
-//! A server that somebody is hostile to, and those who must not notice anything of it.
+//! A server for hostile clients, with two other clients that must not notice them.
 
 use std::fs;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::scratch::Scratch;
 use crate::subject::{Plan, Server, Subject};
 use crate::wait;
 
-/// The file that everybody finds there.
+/// The name of the file in the share.
 pub const FILE: &str = "file";
-/// Its bytes.
+/// Length of the file in bytes.
 pub const FILE_BYTES: usize = 64 << 10;
 /// How long the server may take to notice that connections have ended.
 const END_LIMIT: Duration = Duration::from_secs(30);
-/// The key by which a witness calls its memory.
+/// The key of the memory of the witness.
 const KEY: u32 = 77;
 
-/// A server, with a client that is there by SMB Direct and one by TCP.
+/// A server, with one client over SMB Direct and one over TCP: the witnesses.
 #[derive(Debug)]
 pub struct Site {
     direct: Session,
     tcp: Session,
-    /// What the server writes for the first one.
+    /// The memory of the first witness, which the server writes.
     memory: Vec<u8>,
     /// The server.
     pub server: Server,
@@ -62,7 +62,7 @@ impl Site {
         })
     }
 
-    /// Those who were there before go on.
+    /// Checks that both witnesses can still work.
     pub fn check(&mut self) -> Result<()> {
         self.tcp.echo().context("a witness by TCP")?;
         self.memory.fill(0);
@@ -70,7 +70,7 @@ impl Site {
         let body = self.direct.read_body(&Named::new(4096, &[piece]));
         let read = self.direct.call(8, &body).context("a witness by RDMA")?;
         ensure!(read.status() == 0, "a witness is refused: {read:?}");
-        // Others wrote it: it is to be looked at anew.
+        // The server wrote it behind the back of the compiler: read it again.
         let memory = std::hint::black_box(&self.memory);
         let expected = fs::read(self.scratch.path().join("share").join(FILE))?;
         ensure!(
@@ -81,11 +81,11 @@ impl Site {
     }
 
     /// Waits until the log has one line with all these words.
-    pub fn told(&self, words: &[&str]) -> Result<()> {
+    pub fn wait_for_log(&self, words: &[&str]) -> Result<()> {
         wait::for_line(|| self.server.log(), words).map(drop)
     }
 
-    /// Waits until nobody is connected but those who were there before.
+    /// Waits until the witnesses are the only connected clients.
     pub fn wait_until_alone(&self) -> Result<()> {
         let client = Client::of("nowhere")?;
         let socket = self.server.control().display().to_string();
@@ -122,12 +122,12 @@ impl Site {
     }
 }
 
-/// What is in the file.
+/// The contents of the file.
 pub fn contents() -> Vec<u8> {
     (0..FILE_BYTES).map(|index| (index % 251) as u8).collect()
 }
 
-/// Whoever the server becomes may write it.
+/// Lets every user write the file: the server may act as any of them.
 fn open_to_all(path: &std::path::Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     Ok(fs::set_permissions(

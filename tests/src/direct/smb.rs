@@ -7,7 +7,7 @@ use std::net::SocketAddrV4;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::direct::{Direct, Heard, PATIENCE};
+use crate::direct::{ANSWER_LIMIT, Direct, Heard};
 use crate::ntlm;
 use crate::raw::{self, Raw, Reaction, frame, session_setup_body};
 use crate::subject::{ALICE, Server};
@@ -34,7 +34,7 @@ pub enum Pipe {
     Tcp(Raw),
 }
 
-/// Somebody who has logged in, with one file open.
+/// A session with one open file.
 #[derive(Debug)]
 pub struct Session {
     /// What carries it.
@@ -214,7 +214,7 @@ impl Session {
         Ok(self.charged(WRITE, &body, length))
     }
 
-    /// A request that pays for so many bytes. [MS-SMB2] 3.2.4.1.5
+    /// A request with the credit charge of a payload of `bytes`. [MS-SMB2] 3.2.4.1.5
     fn charged(&mut self, command: u16, body: &[u8], bytes: u32) -> Vec<u8> {
         let charge = u16::try_from(bytes.div_ceil(64 << 10).max(1)).unwrap_or(u16::MAX);
         let mut message = self.request(command, body);
@@ -274,7 +274,7 @@ impl Session {
     /// The next answer; none where the connection ends.
     pub fn hear(&mut self) -> Result<Option<Answer>> {
         match &mut self.pipe {
-            Pipe::Direct(direct) => match direct.hear_message(PATIENCE)? {
+            Pipe::Direct(direct) => match direct.hear_message(ANSWER_LIMIT)? {
                 Heard::Sent(message) => Ok(Some(Answer(message))),
                 Heard::Closed => Ok(None),
                 heard => bail!("no answer: {heard:?}"),

@@ -24,7 +24,8 @@ CIPHERS = {
 }
 VERSION_1 = QuicProtocolVersion.VERSION_1
 VERSION_2 = QuicProtocolVersion.VERSION_2
-# Pieces that no message is made for, and after how many a restless client does something.
+# Sizes that do not fit the messages, and the number of pieces between two actions of a restless
+# client.
 PIECES = (1, 3, 2, 61, 5, 1000, 40000)
 PIECES_PER_WHIM = 50
 END_LIMIT_S = 20
@@ -44,14 +45,14 @@ def configuration(ca_file, manner):
     if manner in CIPHERS:
         wanted.cipher_suites = [CIPHERS[manner]]
     if manner == "version2":
-        # It begins with the one that it likes best, and is told that there is another.
+        # It begins with version 2, and the server answers that it supports version 1.
         wanted.supported_versions = [VERSION_2, VERSION_1]
         wanted.original_version = VERSION_2
     return wanted
 
 
 async def whims(client):
-    """What a client may do at any time."""
+    """Actions that a client may take at any time."""
     while True:
         client._quic.request_key_update()
         await client.ping()
@@ -115,7 +116,7 @@ async def main(port, ca_file, manner, program, *arguments):
     near = server.sockets[0].getsockname()[1]
     await asyncio.to_thread(run, near)
     await asyncio.wait_for(asyncio.gather(*bridges), END_LIMIT_S)
-    assert versions, "nobody came"
+    assert versions, "no client connected"
     assert set(versions) == {VERSION_1}, versions
     assert bool(DONE) == is_restless, "nothing was done"
 

@@ -41,10 +41,10 @@ def refused(status, action):
 
 
 def work(client, share):
-    folder = "impacket " + uuid.uuid4().hex
-    path = lambda name: folder + "/" + name
-    client.createDirectory(share, folder)
-    refused(0xC0000035, lambda: client.createDirectory(share, folder))
+    directory = "impacket " + uuid.uuid4().hex
+    path = lambda name: directory + "/" + name
+    client.createDirectory(share, directory)
+    refused(0xC0000035, lambda: client.createDirectory(share, directory))
     for size in SIZES:
         client.putFile(share, path(f"f{size}"), io.BytesIO(content(size)).read)
         assert get(client, share, path(f"f{size}")) == content(size), size
@@ -55,12 +55,12 @@ def work(client, share):
     assert get(client, share, path("f0")) == content(1)
     client.rename(share, path("f0"), path("caf\u00e9 \u65e5\u672c"))
     assert "caf\u00e9 \u65e5\u672c" in names(client, share, path("*"))
-    refused(0xC0000101, lambda: client.deleteDirectory(share, folder))
+    refused(0xC0000101, lambda: client.deleteDirectory(share, directory))
     refused(0xC0000034, lambda: get(client, share, path("gone")))
     for name in names(client, share, path("*")):
         if name not in (".", ".."):
             client.deleteFile(share, path(name))
-    client.deleteDirectory(share, folder)
+    client.deleteDirectory(share, directory)
 
 
 def main(port, share, user, password, dialect):

@@ -8,14 +8,14 @@ import select
 import sys
 import time
 
-# What the library's headers say.
+# Constants of the library's headers.
 VERSIONS = {
     "any": 0, "2.0.2": 0x202, "2.1": 0x210, "3.0": 0x300, "3.0.2": 0x302, "3.1.1": 0x311,
 }
 NTLMSSP = 1
 SIGNING_ENABLED = 1
 SHARE_INFO_1 = 1
-FILE, FOLDER = 0, 1
+FILE, DIRECTORY = 0, 1
 SIZES = (0, 1, 65536, 65537, 1000003)
 PART = 65536
 LIMIT_S = 60
@@ -87,7 +87,7 @@ class Share:
         self.call("set_version", VERSIONS[version])
         self.call("set_security_mode", SIGNING_ENABLED)
         self.call("set_sign", int(protection == "sign"))
-        self.call("set_seal", int(protection == "seal"))
+        self.call("set_seal", int(protection == "encrypt"))
         self.call("set_timeout", LIMIT_S)
         place = f"127.0.0.1:{port}".encode()
         self.do("connect_share", place, share.encode(), user.encode())
@@ -110,14 +110,14 @@ class Share:
         return file
 
     def names(self, path):
-        folder = ctypes.c_void_p(self.call("opendir", path.encode()))
-        assert folder.value, f"opendir {path}: {library.smb2_get_error(self.context)}"
+        directory = ctypes.c_void_p(self.call("opendir", path.encode()))
+        assert directory.value, f"opendir {path}: {library.smb2_get_error(self.context)}"
         found = {}
-        while entry := self.call("readdir", folder):
+        while entry := self.call("readdir", directory):
             entry = ctypes.cast(entry, ctypes.POINTER(Entry)).contents
             found[entry.name.decode()] = (entry.stat.type, entry.stat.size)
-        self.call("closedir", folder)
-        assert found.pop(".")[0] == FOLDER and found.pop("..")[0] == FOLDER
+        self.call("closedir", directory)
+        assert found.pop(".")[0] == DIRECTORY and found.pop("..")[0] == DIRECTORY
         return found
 
     def put(self, path, data):
@@ -185,28 +185,28 @@ class Share:
 
 
 def work(share):
-    share.do("mkdir", b"folder")
-    share.refused(errno.EEXIST, "mkdir", b"folder")
+    share.do("mkdir", b"directory")
+    share.refused(errno.EEXIST, "mkdir", b"directory")
     for size in SIZES:
-        share.put(f"folder/{size}", content(size))
-        assert share.get(f"folder/{size}", size) == content(size), f"{size} bytes differ"
-        assert share.stat(f"folder/{size}").size == size
-    assert share.names("folder") == {str(size): (FILE, size) for size in SIZES}
-    assert share.stat("folder").type == FOLDER
-    share.do("truncate", b"folder/1000003", ctypes.c_uint64(PART + 1))
-    assert share.get("folder/1000003", PART + 1) == content(1000003)[: PART + 1]
-    share.do("rename", b"folder/1", "folder/caf\u00e9 \u65e5\u672c".encode())
-    assert "caf\u00e9 \u65e5\u672c" in share.names("folder")
-    share.refused(errno.ENOENT, "unlink", b"folder/1")
-    # It deletes on close, and looks at no status of that.
-    share.call("rmdir", b"folder")
-    assert "folder" in share.names(""), "a folder with files was deleted"
-    share.refused(errno.EINVAL, "readlink", b"folder/0", ctypes.create_string_buffer(64), 64)
+        share.put(f"directory/{size}", content(size))
+        assert share.get(f"directory/{size}", size) == content(size), f"{size} bytes differ"
+        assert share.stat(f"directory/{size}").size == size
+    assert share.names("directory") == {str(size): (FILE, size) for size in SIZES}
+    assert share.stat("directory").type == DIRECTORY
+    share.do("truncate", b"directory/1000003", ctypes.c_uint64(PART + 1))
+    assert share.get("directory/1000003", PART + 1) == content(1000003)[: PART + 1]
+    share.do("rename", b"directory/1", "directory/caf\u00e9 \u65e5\u672c".encode())
+    assert "caf\u00e9 \u65e5\u672c" in share.names("directory")
+    share.refused(errno.ENOENT, "unlink", b"directory/1")
+    # It deletes on close, and ignores the status of that.
+    share.call("rmdir", b"directory")
+    assert "directory" in share.names(""), "a directory with files was deleted"
+    share.refused(errno.EINVAL, "readlink", b"directory/0", ctypes.create_string_buffer(64), 64)
     share.do("statvfs", b"", ctypes.create_string_buffer(256))
-    for name in share.names("folder"):
-        share.do("unlink", f"folder/{name}".encode())
-    share.do("rmdir", b"folder")
-    assert "folder" not in share.names("")
+    for name in share.names("directory"):
+        share.do("unlink", f"directory/{name}".encode())
+    share.do("rmdir", b"directory")
+    assert "directory" not in share.names("")
 
 
 def main(port, share, user, password, version, protection):

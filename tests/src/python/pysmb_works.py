@@ -14,8 +14,8 @@ def content(size):
     return (hashlib.sha256(str(size).encode()).digest() * (size // 32 + 1))[:size]
 
 
-def names(connection, share, folder):
-    listed = connection.listPath(share, folder)
+def names(connection, share, directory):
+    listed = connection.listPath(share, directory)
     return sorted(file.filename for file in listed if file.filename not in (".", ".."))
 
 
@@ -41,27 +41,27 @@ def main(port, share, user, password, transport):
     assert connection.isUsingSMB2, "it speaks SMB1"
     assert connection.echo(b"heard") == b"heard"
     assert share in [one.name for one in connection.listShares()], "the share is not listed"
-    connection.createDirectory(share, "folder")
+    connection.createDirectory(share, "directory")
     for size in SIZES:
-        path = f"folder/{size}"
+        path = f"directory/{size}"
         stored = connection.storeFile(share, path, io.BytesIO(content(size)))
         assert stored == size, f"{stored} of {size} bytes were stored"
         assert read(connection, share, path) == content(size), f"{path} differs"
         assert connection.getAttributes(share, path).file_size == size
-    assert names(connection, share, "/folder") == sorted(str(size) for size in SIZES)
-    assert read(connection, share, "folder/1000003", 65530, 20) == content(1000003)[65530:65550]
-    connection.storeFileFromOffset(share, "folder/65536", io.BytesIO(b"changed"), 100)
+    assert names(connection, share, "/directory") == sorted(str(size) for size in SIZES)
+    assert read(connection, share, "directory/1000003", 65530, 20) == content(1000003)[65530:65550]
+    connection.storeFileFromOffset(share, "directory/65536", io.BytesIO(b"changed"), 100)
     changed = content(65536)[:100] + b"changed" + content(65536)[107:]
-    assert read(connection, share, "folder/65536") == changed, "a part was written elsewhere"
-    connection.rename(share, "folder/1", "folder/renamed \u00e4")
-    assert "renamed \u00e4" in names(connection, share, "/folder")
-    assert connection.getSecurity(share, "folder/0").owner is not None
-    fails(connection.getAttributes, share, "folder/1")
-    fails(connection.createDirectory, share, "folder")
-    fails(connection.deleteDirectory, share, "folder")
-    connection.deleteFiles(share, "folder/*")
-    connection.deleteDirectory(share, "folder")
-    assert "folder" not in names(connection, share, "/")
+    assert read(connection, share, "directory/65536") == changed, "a part was written elsewhere"
+    connection.rename(share, "directory/1", "directory/renamed \u00e4")
+    assert "renamed \u00e4" in names(connection, share, "/directory")
+    assert connection.getSecurity(share, "directory/0").owner is not None
+    fails(connection.getAttributes, share, "directory/1")
+    fails(connection.createDirectory, share, "directory")
+    fails(connection.deleteDirectory, share, "directory")
+    connection.deleteFiles(share, "directory/*")
+    connection.deleteDirectory(share, "directory")
+    assert "directory" not in names(connection, share, "/")
     connection.close()
 
 

@@ -43,7 +43,7 @@ ANY_SHARING = (
     ShareAccess.FILE_SHARE_READ | ShareAccess.FILE_SHARE_WRITE | ShareAccess.FILE_SHARE_DELETE
 )
 SIZES = (0, 1, 65536, 65537, 1000003)
-# What every dialect carries in one message.
+# A size that every dialect carries in one message.
 CHUNK = 65536
 # A remote procedure call: bind to srvsvc in NDR. C706 12.6.4.3
 BIND = bytes.fromhex(
@@ -112,12 +112,12 @@ def delete(tree, name, options=CreateOptions.FILE_NON_DIRECTORY_FILE):
         set_information(handle, information)
 
 
-def names(tree, folder, pattern):
+def names(tree, directory, pattern):
     options = CreateOptions.FILE_DIRECTORY_FILE
     access = DirectoryAccessMask.FILE_LIST_DIRECTORY
     kind = FileInformationClass.FILE_NAMES_INFORMATION
     found = []
-    with opened(tree, folder, CreateDisposition.FILE_OPEN, options, access) as handle:
+    with opened(tree, directory, CreateDisposition.FILE_OPEN, options, access) as handle:
         with contextlib.suppress(SMBResponseException):
             while True:
                 for entry in handle.query_directory(pattern, kind):
@@ -126,16 +126,16 @@ def names(tree, folder, pattern):
 
 
 def work(tree):
-    folder = "smbprotocol " + uuid.uuid4().hex
+    top = "smbprotocol " + uuid.uuid4().hex
     directory = CreateOptions.FILE_DIRECTORY_FILE
-    with opened(tree, folder, CreateDisposition.FILE_CREATE, directory):
+    with opened(tree, top, CreateDisposition.FILE_CREATE, directory):
         pass
-    path = lambda name: folder + "\\" + name
+    path = lambda name: top + "\\" + name
     for size in SIZES:
         put(tree, path(f"f{size}"), content(size))
         assert get(tree, path(f"f{size}")) == content(size), size
-    assert names(tree, folder, "f6*") == ["f65536", "f65537"]
-    assert len(names(tree, folder, "*")) == len(SIZES) + 2
+    assert names(tree, top, "f6*") == ["f65536", "f65537"]
+    assert len(names(tree, top, "*")) == len(SIZES) + 2
     try:
         rename(tree, path("f1"), path("f0"), False)
         raise AssertionError("a rename replaced a file unasked")
@@ -144,11 +144,11 @@ def work(tree):
     rename(tree, path("f1"), path("f0"), True)
     assert get(tree, path("f0")) == content(1)
     rename(tree, path("f0"), path("caf\u00e9 \u65e5\u672c"), False)
-    assert "caf\u00e9 \u65e5\u672c" in names(tree, folder, "*")
-    for name in names(tree, folder, "*"):
+    assert "caf\u00e9 \u65e5\u672c" in names(tree, top, "*")
+    for name in names(tree, top, "*"):
         if name not in (".", ".."):
             delete(tree, path(name))
-    delete(tree, folder, directory)
+    delete(tree, top, directory)
 
 
 def pipes(session):
@@ -160,8 +160,8 @@ def pipes(session):
     assert answer[2] == BIND_ACK and answer[-24:-20] == bytes(4), answer.hex()
 
 
-def copy_on_the_server(port, share, other, user, password, seals):
-    options = {"username": user, "password": password, "port": int(port), "encrypt": seals}
+def copy_on_the_server(port, share, other, user, password, encrypts):
+    options = {"username": user, "password": password, "port": int(port), "encrypt": encrypts}
     name = uuid.uuid4().hex
     places = [rf"\\127.0.0.1\{place}\{name}" for place in (share, other)]
     try:
@@ -182,11 +182,11 @@ def copy_on_the_server(port, share, other, user, password, seals):
 
 
 def main(port, share, user, password, dialect, protection):
-    signs, seals = protection != "none", protection == "seal"
+    signs, encrypts = protection != "none", protection == "encrypt"
     connection = Connection(uuid.uuid4(), "127.0.0.1", int(port), require_signing=signs)
     connection.connect(DIALECTS[dialect])
     try:
-        session = Session(connection, user, password, require_encryption=seals)
+        session = Session(connection, user, password, require_encryption=encrypts)
         session.connect()
         tree = TreeConnect(session, rf"\\127.0.0.1\{share}")
         tree.connect()
@@ -195,7 +195,7 @@ def main(port, share, user, password, dialect, protection):
     finally:
         connection.disconnect(True)
     if dialect == "3.1.1":
-        copy_on_the_server(port, share, "other", user, password, seals)
+        copy_on_the_server(port, share, "other", user, password, encrypts)
 
 
 main(*sys.argv[1:])

@@ -13,13 +13,13 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::ALPN;
-use super::liar::put_varint;
+use super::transport_parameters::put_varint;
 
 /// Bytes of the smallest datagram with a first packet. RFC 9000 14.1
 pub const SMALLEST: usize = 1200;
 /// Version 1 of QUIC.
 const VERSION: u32 = 1;
-/// Bytes of the tag behind what is sealed.
+/// Bytes of the tag behind the encrypted payload.
 const TAG: usize = 16;
 
 /// A client's hello, from which packets are made.
@@ -122,7 +122,7 @@ pub fn answer(datagram: &[u8]) -> Answer {
     read().unwrap_or(Answer::Other)
 }
 
-/// TLS that believes everybody and names these protocols.
+/// TLS that accepts any certificate and offers these protocols.
 pub(super) fn tls(protocols: &[Vec<u8>]) -> Result<rustls::ClientConfig> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,15 +1,15 @@
-# What every script of an RDMA guest may call. The devices have no hardware: siw (iWARP) and rxe
-# (RoCE) both lie on the network device dummy0, whose address is ADDRESS.
+# Functions for the scripts of an RDMA guest. The devices have no hardware: siw (iWARP) and rxe
+# (RoCE) both use the network device dummy0, which has the address ADDRESS.
 ADDRESS=10.78.0.1
 KSMBD=/opt/ksmbd-tools/usr/sbin
 
-# step WORD...: tells where the script is, and when.
+# step WORD...: prints the position of the script and the time.
 step() {
     echo "step at $(cut -d' ' -f1 /proc/uptime): $*"
 }
 
-# rdma_up TYPE...: makes the device TYPE0 for siw or rxe. Without IPv6, whose link-local addresses
-# a server would offer as channels that no client reaches.
+# rdma_up TYPE...: makes the device TYPE0 for siw or rxe. It turns IPv6 off: a server would offer
+# link-local addresses as channels, and no client reaches them.
 rdma_up() {
     echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6
     if ! ip link show dummy0 > /dev/null 2>&1; then
@@ -22,7 +22,7 @@ rdma_up() {
     done
 }
 
-# rdma_up_too TYPE: makes a second device, TYPE1, with an address of its own.
+# rdma_up_too TYPE: makes a second device, TYPE1, with a separate address.
 rdma_up_too() {
     ip link add dummy1 type dummy
     ip addr add 10.79.0.1/24 dev dummy1
@@ -30,7 +30,7 @@ rdma_up_too() {
     rdma link add "${1}1" type "$1" netdev dummy1
 }
 
-# rdma_replug TYPE SECONDS: takes the device away under its users and gives a new one.
+# rdma_replug TYPE SECONDS: removes the device during its use and adds a new one.
 rdma_replug() {
     rdma link delete "${1}0"
     sleep "$2"
@@ -48,27 +48,27 @@ until_listening() {
     until ss -ltn | grep -q ":$1 "; do
         tries=$((tries - 1))
         if [ $tries = 0 ]; then
-            echo "nobody listens on $1" >&2
+            echo "no server listens on $1" >&2
             return 1
         fi
         sleep 0.1
     done
 }
 
-# ksmbd_up FOLDER USER PASSWORD [LINE]...: shares FOLDER as `data` with the kernel's server, which
-# listens on every RDMA device that is there; LINEs go to its [global].
+# ksmbd_up DIRECTORY USER PASSWORD [LINE]...: shares DIRECTORY as `data` with the kernel's server.
+# It listens on every existing RDMA device. LINEs go to its [global].
 ksmbd_up() {
     mkdir -p /run/ksmbd
     rm -f /run/ksmbd/ksmbdpwd.db
     {
         printf '[global]\nnetbios name = GUEST\n'
         printf '%s\n' 'server multi channel support = yes' 'smb3 encryption = auto'
-        folder=$1 user=$2 password=$3
+        directory=$1 user=$2 password=$3
         shift 3
         for line in "$@"; do
             printf '%s\n' "$line"
         done
-        printf '[data]\npath = %s\nread only = no\n' "$folder"
+        printf '[data]\npath = %s\nread only = no\n' "$directory"
     } > /run/ksmbd/ksmbd.conf
     $KSMBD/ksmbd.adduser -C /run/ksmbd/ksmbd.conf -P /run/ksmbd/ksmbdpwd.db \
         -a "$user" -p "$password"
@@ -77,13 +77,13 @@ ksmbd_up() {
     until_listening "${port:-445}"
 }
 
-# smbeam_up PROGRAM FOLDER USER PASSWORD TRANSPORT...: shares FOLDER as `data` with smbeam, which
-# logs to /run/smbeam/log.
+# smbeam_up PROGRAM DIRECTORY USER PASSWORD TRANSPORT...: shares DIRECTORY as `data` with smbeam.
+# The log is /run/smbeam/log.
 smbeam_up() {
     mkdir -p /run/smbeam
     test -f /run/smbeam/users.toml || printf '%s\n' "$4" |
         "$1" user add --password-stdin --file /run/smbeam/users.toml "$3" > /run/smbeam/log
-    program=$1 folder=$2
+    program=$1 directory=$2
     shift 4
     transports=$(printf '"%s", ' "$@")
     cat > /run/smbeam/smbeam.toml << END
@@ -93,12 +93,12 @@ transports = [${transports%, }]
 users = "/run/smbeam/users.toml"
 [[share]]
 name = "data"
-path = "$folder"
+path = "$directory"
 END
     "$program" serve --config /run/smbeam/smbeam.toml > /run/smbeam/log 2>&1 &
     SMBEAM=$!
     tries=100
-    # It says so for each of its transports.
+    # The log has one such line per transport.
     until test "$(grep -c '^listening on' /run/smbeam/log)" -ge $#; do
         tries=$((tries - 1))
         if [ $tries = 0 ] || ! kill -0 $SMBEAM 2> /dev/null; then
@@ -110,7 +110,7 @@ END
     done
 }
 
-# within SECONDS PID: waits for a background process and gives back how it ended; 124: it did not.
+# within SECONDS PID: waits for a background process and returns its exit code; 124: it still runs.
 within() {
     timeout "$1" tail --pid="$2" -s 0.1 -f /dev/null || return 124
     wait "$2"
@@ -124,7 +124,7 @@ ksmbd_down() {
     done
 }
 
-# complaints: what the kernel says that it must not; fails where there is nothing.
+# complaints: prints the warnings and errors of the kernel; fails if it has none.
 complaints() {
     dmesg | grep -E 'WARNING|BUG|Oops|Call Trace|blocked for more|refcount|general protection'
 }

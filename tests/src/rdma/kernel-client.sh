@@ -1,6 +1,6 @@
 # The kernel's client works on a share. DEVICE: siw or rxe. SERVER: smbeam, ksmbd. TRANSPORT:
-# smbdirect, tcp. OPTIONS: more for the mount. FOLDER: of the host, with the programs, the tree,
-# and from-guest for what comes back. RESET: not empty where the device is pulled out meanwhile.
+# smbdirect, tcp. OPTIONS: more for the mount. DIRECTORY: of the host, with the programs, the tree,
+# and from-guest for the files from the share. RESET: not empty if the test removes the device.
 # BRIEF: not empty where this kernel is slow and the exercises are left out.
 set -e
 ended() {
@@ -21,7 +21,7 @@ case $OPTIONS in
 esac
 server_up() {
     case $SERVER in
-        smbeam) smbeam_up $FOLDER/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 \
+        smbeam) smbeam_up $DIRECTORY/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 \
             $(test $TRANSPORT = tcp || echo $TRANSPORT) ;;
         ksmbd) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
     esac
@@ -33,9 +33,9 @@ fi
 
 # The guest reads its own memory much faster than the host's files.
 mkdir /run/here
-cp -a $FOLDER/tree $FOLDER/large /run/here/
+cp -a $DIRECTORY/tree $DIRECTORY/large /run/here/
 
-# A new mount has nothing in its cache: what it reads has come over the wire.
+# A new mount has an empty cache: all data that it reads come over the wire.
 mount_data() {
     mount -t cifs //$ADDRESS/data /mnt/data \
         -o "vers=3.1.1,hard,username=$NAME,password=$PASSWORD,$OPTIONS"
@@ -52,7 +52,7 @@ mount_data() {
     fi
 }
 
-# rate WORD COMMAND...: how fast the large file goes; for the reader, nothing depends on it.
+# rate WORD COMMAND...: prints the rate of the large file, for the reader: no check depends on it.
 rate() {
     word=$1
     shift
@@ -69,7 +69,7 @@ rate write dd if=/run/here/large of=/mnt/data/large bs=1M conv=fsync status=none
 step tree there
 cp -a /run/here/tree /mnt/data/
 umount /mnt/data
-# What the server has, seen without it.
+# Compares the files of the server, without the server.
 diff -r /run/here/tree /mnt/share/tree
 cmp /run/here/large /mnt/share/large
 
@@ -80,7 +80,7 @@ diff -r /run/here/tree /mnt/data/tree
 umount /mnt/data
 mount_data
 step tree back
-cp -a /mnt/data/tree $FOLDER/from-guest/
+cp -a /mnt/data/tree $DIRECTORY/from-guest/
 
 if [ -z "$RESET$BRIEF" ]; then
     for options in holes 'holes large' 'direct large'; do
@@ -89,11 +89,11 @@ if [ -z "$RESET$BRIEF" ]; then
             *large) operations=$((OPERATIONS / 4)) ;;
             *) operations=$OPERATIONS ;;
         esac
-        $FOLDER/random_io /mnt/data/random 1 $operations $options
+        $DIRECTORY/random_io /mnt/data/random 1 $operations $options
         rm /mnt/data/random
     done
     step mapping
-    # The pages of a mapping come and go as well.
+    # The pages of a mapping use the share as well.
     python3 -c "
 import mmap, sys
 with open('/mnt/data/large', 'r+b') as file, mmap.mmap(file.fileno(), 0) as mapped:
@@ -105,7 +105,7 @@ expected[4095:4095 + 70000] = b'm' * 70000
 sys.exit(open('/mnt/share/large', 'rb').read() != expected)"
 fi
 
-# How often the kernel's client had to log in again.
+# The number of repeated logins of the kernel's client.
 reconnects() {
     awk '/session .* share reconnects/ { print $1 }' /proc/fs/cifs/Stats
 }
@@ -116,11 +116,11 @@ until_opens() {
     rm /mnt/data/there
 }
 
-# lose_writes: loses the device while WRITEs are under way; all data are there at the end. They are
-# because the mount is hard: else the kernel's client gives up what was under way, leaves zeros in
-# its place, and says so to fsync alone, over TCP and with its own server, too. With siw, and with
-# rxe and ksmbd, it is the kernel that does not come through this: it goes on to use memory of a
-# queue pair of its own that is gone (siw_qp_sq_process, rxe_mr_copy). Of that it warns with rxe.
+# lose_writes: loses the device while WRITEs are in flight; the file is complete at the end. That
+# needs a hard mount: with a soft one the kernel's client gives up the WRITEs in flight, leaves
+# zeros in their place, and reports that to fsync alone, also over TCP and with its own server. With
+# siw, and with rxe and ksmbd, the kernel fails: it continues to use memory of a queue pair that it
+# has destroyed (siw_qp_sq_process, rxe_mr_copy). With rxe it warns of that.
 lose_writes() {
     complaints && exit 99
     dmesg -C
@@ -139,9 +139,10 @@ lose_writes() {
     dmesg -C
 }
 
-# lose PID: loses the device under a program that is in the midst of its work, or this says
-# nothing, and waits until it has done it all. Nothing is on its way meanwhile: the first who opens
-# a file by its name after a loss may be told EBADF (Linux 7.3, with its own server, too).
+# lose PID: loses the device during the work of a program, and waits until the program has ended.
+# If the program is already done, the case shows nothing. No request is in flight meanwhile: the
+# first open of a file by its name after a loss may fail with EBADF (Linux 7.3, also with its own
+# server).
 lose() {
     before=$(reconnects)
     sleep 0.7
@@ -158,7 +159,7 @@ lose() {
 
 if [ -n "$RESET" ]; then
     for options in large 'direct large'; do
-        $FOLDER/random_io /mnt/data/random 1 $RESET_OPERATIONS $options &
+        $DIRECTORY/random_io /mnt/data/random 1 $RESET_OPERATIONS $options &
         lose $!
         rm /mnt/data/random
     done

@@ -1,16 +1,15 @@
 # smbeam's client works on a share. DEVICE: siw or rxe. SERVER: ksmbd, smbeam. TRANSPORT: smbdirect,
-# tcp, auto. OPTIONS: more for the client. FOLDER: of the host, with the programs, the tree, and
-# from-guest for what comes back. RESET: not empty where the device is pulled out in the midst of
-# it.
+# tcp, auto. OPTIONS: more for the client. DIRECTORY: of the host, with the programs, the tree, and
+# from-guest for the files from the share. RESET: not empty if the test removes the device.
 set -e
 trap 'code=$?; test $code = 0 || { echo "failed with $code"; dmesg | tail -40; }' EXIT
 mkdir -p /mnt/share
 chmod 777 /mnt/share
 rdma_up $DEVICE
-# Where RDMA alone is meant there is nothing else: TCP is on a port where nobody looks for it.
+# For RDMA alone the server listens for TCP on a port that no client tries.
 server_up() {
     case $SERVER-$TRANSPORT in
-        smbeam-*) smbeam_up $FOLDER/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 smbdirect ;;
+        smbeam-*) smbeam_up $DIRECTORY/smbeam /mnt/share "$NAME" "$PASSWORD" tcp:445 smbdirect ;;
         *-tcp) ksmbd_up /mnt/share "$NAME" "$PASSWORD" ;;
         *) ksmbd_up /mnt/share "$NAME" "$PASSWORD" 'tcp port = 4450' ;;
     esac
@@ -25,18 +24,18 @@ server_up
 printf '%s\n' "$PASSWORD" > /run/password
 # The guest reads its own memory much faster than the host's files.
 mkdir /run/here
-cp -a $FOLDER/tree $FOLDER/large /run/here/
-test -z "$RESET" || cp $FOLDER/larger /run/here/
+cp -a $DIRECTORY/tree $DIRECTORY/large /run/here/
+test -z "$RESET" || cp $DIRECTORY/larger /run/here/
 URL=smb://$NAME@$ADDRESS/data
 export HOME=/run
 
 smbeam() {
     command=$1
     shift
-    $FOLDER/smbeam $command --transports $TRANSPORT --password-file /run/password $OPTIONS "$@"
+    $DIRECTORY/smbeam $command --transports $TRANSPORT --password-file /run/password $OPTIONS "$@"
 }
 
-# rate WORD COMMAND...: how fast the large file goes; for the reader, nothing depends on it.
+# rate WORD COMMAND...: prints the rate of the large file, for the reader: no check depends on it.
 rate() {
     word=$1
     shift
@@ -56,7 +55,7 @@ step tree there
 smbeam put -r --verify /run/here/tree $URL/
 diff -r /run/here/tree /mnt/share/tree
 step tree back
-smbeam get -r --verify $URL/tree $FOLDER/from-guest/
+smbeam get -r --verify $URL/tree $DIRECTORY/from-guest/
 step sync
 smbeam sync --verify --checksum /run/here/tree $URL/synced
 diff -r /run/here/tree /mnt/share/synced
@@ -67,14 +66,14 @@ diff -r /run/here/tree /mnt/share/synced
 if [ -z "$RESET" ]; then
     for sizes in small large; do
         step exercise $sizes
-        $FOLDER/rdma_peers exercise $TRANSPORT "$PROTECTION" $ADDRESS $OPERATIONS $sizes
+        $DIRECTORY/rdma_peers exercise $TRANSPORT "$PROTECTION" $ADDRESS $OPERATIONS $sizes
     done
 fi
 
-# lose PID: loses the connection under a program that is in the midst of its work, or this says
-# nothing. It goes on by itself, where it was.
+# lose PID: loses the connection during the work of a program. If the program is already done, the
+# case shows nothing. The program continues by itself at the same position.
 lose() {
-    # Until then it logs in and opens files, which is done once.
+    # Before that it logs in and opens files, once.
     timeout 60 sh -c 'until find /mnt/share /run/here -newer /run/before -size +1M | grep -q .
         do sleep 0.05; done'
     kill -0 $1
@@ -91,7 +90,7 @@ lose() {
 }
 
 if [ -n "$RESET" ]; then
-    # With TCP as a spare the session goes on: nothing is to be connected anew.
+    # With TCP as a spare the session survives: the client must not connect again.
     RECONNECT=60
     test $TRANSPORT != auto || RECONNECT=0
     touch /run/before

@@ -25,7 +25,8 @@ pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
             .args(["user", "add", "--password-stdin", "--file"])
             .arg(users(site))
             .arg(user.name);
-        // Outside of the lab there are no accounts of these names, and root has to become somebody.
+        // Outside of the lab there are no accounts of these names, and root has to become another
+        // user.
         if site.lab.is_none() && is_root() {
             command.args(["--unix", "nobody"]);
         }

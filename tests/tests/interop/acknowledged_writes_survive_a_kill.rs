@@ -1,4 +1,4 @@
-//! kill -9 of the server loses nothing that a client was told is done.
+//! kill -9 of the server loses no acknowledged write.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn a_finished_put_is_there_after_a_kill() -> Result<()> {
     let share = scratch.open_directory("share")?;
     let mut server = Server::start(&lab, Plan::sharing(&share))?;
     for round in 0..ROUNDS {
-        let (name, directory) = (format!("file{round}"), format!("folder{round}"));
+        let (name, directory) = (format!("file{round}"), format!("dir{round}"));
         let local = scratch.path().join(&name);
         write_random(&local, 1_000_003 + round, round)?;
         let client = Smbclient::new(&lab, &server).directory(scratch.path());

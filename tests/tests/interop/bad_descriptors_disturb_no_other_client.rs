@@ -42,15 +42,15 @@ use Fate::{Done, Either, Ended, Refused};
 
 type Case = (&'static str, Fate, Named);
 
-/// Somebody who has exposed memory.
-struct Stranger {
+/// A client that has exposed memory.
+struct HostileClient {
     session: Session,
     memory: Vec<u8>,
     other: Vec<u8>,
     command: u16,
 }
 
-impl Stranger {
+impl HostileClient {
     fn new(site: &Site, dialect: u16, command: u16) -> Result<Self> {
         let mut session = Session::direct(&site.server, dialect, FILE)?;
         let (memory, other) = (vec![0xaa; MEMORY], vec![0xbb; MEMORY]);
@@ -80,7 +80,7 @@ impl Stranger {
         }
     }
 
-    /// Asks, and says what came of it.
+    /// Sends the request and returns the outcome.
     fn ask(&mut self, named: &Named) -> Result<Fate> {
         let body = self.body(named);
         let Some(answer) = self.session.try_call(self.command, &body)? else {
@@ -93,7 +93,7 @@ impl Stranger {
         })
     }
 
-    /// All that is wrong, and some that is right.
+    /// Wrong descriptors, and some correct ones.
     fn cases(&self) -> Vec<Case> {
         let at = self.place();
         let other = self.other.as_ptr() as u64;
@@ -242,32 +242,32 @@ fn memory_is_checked_before_it_is_reached() -> Result<()> {
     let path = site.scratch.path().join("share").join(FILE);
     for command in [READ, WRITE] {
         for dialect in [SMB_3_0, SMB_3_0_2] {
-            let count = Stranger::new(&site, dialect, command)?.cases().len();
-            let mut stranger = Stranger::new(&site, dialect, command)?;
+            let count = HostileClient::new(&site, dialect, command)?.cases().len();
+            let mut client = HostileClient::new(&site, dialect, command)?;
             for index in 0..count {
-                let (name, fate, named) = stranger.cases().swap_remove(index);
+                let (name, fate, named) = client.cases().swap_remove(index);
                 let what = format!("command {command}, {dialect:#x}, {name}");
-                let found = stranger.ask(&named).context(what.clone())?;
+                let found = client.ask(&named).context(what.clone())?;
                 let is_as_expected = match fate {
                     Either => found != Ended,
                     _ => found == fate,
                 };
                 ensure!(is_as_expected, "{what}: {found:?}, not {fate:?}");
-                check_bytes(&stranger, &path, found, named.length).context(what.clone())?;
+                check_bytes(&client, &path, found, named.length).context(what.clone())?;
                 if found == Ended {
-                    let peer = format!("peer={}", stranger.session.below()?.name());
-                    site.told(&[&peer, "the operation may not access the peer's memory"])
+                    let peer = format!("peer={}", client.session.below()?.name());
+                    site.wait_for_log(&[&peer, "the operation may not access the peer's memory"])
                         .context(what.clone())?;
-                    stranger = Stranger::new(&site, dialect, command)?;
+                    client = HostileClient::new(&site, dialect, command)?;
                 }
                 fs::write(&path, contents())?;
-                stranger.memory.fill(0xaa);
+                client.memory.fill(0xaa);
                 site.check().context(what)?;
             }
             // What only 3.0.2 has.
-            let mut named = Named::new(LENGTH, &[(stranger.place(), KEY, LENGTH)]);
+            let mut named = Named::new(LENGTH, &[(client.place(), KEY, LENGTH)]);
             named.channel = 2;
-            let found = stranger.ask(&named)?;
+            let found = client.ask(&named)?;
             let expected = match dialect {
                 SMB_3_0 => Refused,
                 _ => Done,
@@ -284,30 +284,30 @@ fn memory_is_checked_before_it_is_reached() -> Result<()> {
 
 /// What was refused has changed nothing, and nothing changes what may not be reached.
 fn check_bytes(
-    stranger: &Stranger,
+    client: &HostileClient,
     path: &std::path::Path,
     found: Fate,
     length: u32,
 ) -> Result<()> {
     // The server writes it, of which the compiler knows nothing.
-    let memory = std::hint::black_box(&stranger.memory);
-    let other = std::hint::black_box(&stranger.other);
+    let memory = std::hint::black_box(&client.memory);
+    let other = std::hint::black_box(&client.other);
     ensure!(
         other.iter().all(|byte| *byte == 0xbb),
         "other memory is changed"
     );
     let file = fs::read(path)?;
-    if found != Done || stranger.command == READ {
+    if found != Done || client.command == READ {
         ensure!(file == contents(), "the file is changed");
     }
     if found == Done && length > 0 {
-        let is_changed = match stranger.command {
+        let is_changed = match client.command {
             READ => memory.iter().any(|byte| *byte != 0xaa),
             _ => file[..4000].iter().all(|byte| *byte == 0xaa),
         };
         ensure!(is_changed, "nothing was done");
     }
-    // A READ whose second piece is wrong may have filled the first.
+    // A READ with a wrong second piece may have filled the first.
     if found == Refused {
         ensure!(memory.iter().all(|byte| *byte == 0xaa), "memory is changed");
     }
@@ -347,23 +347,23 @@ fn by_tcp_there_is_no_memory() -> Result<()> {
 fn keys_are_given_back_once() -> Result<()> {
     let mut site = Site::new(&[])?;
     for command in [READ, WRITE] {
-        let mut stranger = Stranger::new(&site, SMB_3_0_2, command)?;
-        let mut named = Named::new(LENGTH, &[(stranger.place(), KEY, LENGTH)]);
+        let mut client = HostileClient::new(&site, SMB_3_0_2, command)?;
+        let mut named = Named::new(LENGTH, &[(client.place(), KEY, LENGTH)]);
         named.channel = 2;
-        ensure!(stranger.ask(&named)? == Done, "command {command}");
-        ensure!(stranger.ask(&named)? == Ended, "command {command}, again");
+        ensure!(client.ask(&named)? == Done, "command {command}");
+        ensure!(client.ask(&named)? == Ended, "command {command}, again");
         site.check()?;
-        let mut stranger = Stranger::new(&site, SMB_3_0_2, command)?;
-        // The first piece, whose key is given back, holds nothing.
-        let pieces = [(0, 99, 0), (stranger.place(), KEY, LENGTH)];
+        let mut client = HostileClient::new(&site, SMB_3_0_2, command)?;
+        // The first piece is empty. Its key is released.
+        let pieces = [(0, 99, 0), (client.place(), KEY, LENGTH)];
         let mut named = Named::new(LENGTH, &pieces);
         named.channel = 2;
         ensure!(
-            stranger.ask(&named)? == Ended,
+            client.ask(&named)? == Ended,
             "command {command}, a key of nothing"
         );
-        let peer = format!("peer={}", stranger.session.below()?.name());
-        site.told(&[&peer, "disconnecting"])?;
+        let peer = format!("peer={}", client.session.below()?.name());
+        site.wait_for_log(&[&peer, "disconnecting"])?;
         site.check()?;
     }
     site.wait_until_alone()

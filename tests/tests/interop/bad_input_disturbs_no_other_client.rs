@@ -1,4 +1,4 @@
-//! Whatever a stranger sends is answered with an error or closes that connection; others go on.
+//! The server answers bad input with an error or closes that connection. Other clients continue.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ tests!(
     commands_before_login_are_refused,
     a_large_frame_before_login_is_not_awaited,
     random_messages_are_refused,
-    a_read_that_a_refusal_behind_it_seals_is_answered,
+    a_read_before_an_encrypted_refusal_is_answered,
 );
 
 /// How old a connection without a login may become before it is replaced.
@@ -309,10 +309,10 @@ fn negotiate_message() -> Vec<u8> {
     [&header(command::NEGOTIATE, 0)[..], &negotiate_body()].concat()
 }
 
-/// The answers of a frame are sealed together, where one of them has to be.
-fn a_read_that_a_refusal_behind_it_seals_is_answered() -> Result<()> {
+/// The server encrypts all answers of a frame if one of them needs encryption.
+fn a_read_before_an_encrypted_refusal_is_answered() -> Result<()> {
     const LENGTH: u32 = 64 << 10;
-    let scratch = Scratch::new("sealed-late")?;
+    let scratch = Scratch::new("encrypted-late")?;
     let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     let mut secret = Share::new("secret", &scratch.open_directory("secret")?);
     secret.encryption_required = true;
@@ -333,7 +333,7 @@ fn a_read_that_a_refusal_behind_it_seals_is_answered() -> Result<()> {
     compound.extend_from_slice(&disconnect);
     session.send(&compound)?;
     let answer = session.hear()?.context("the connection has ended")?;
-    ensure!(answer.0.starts_with(b"\xfdSMB"), "it is not sealed");
+    ensure!(answer.0.starts_with(b"\xfdSMB"), "it is not encrypted");
     ensure!(answer.0.len() > LENGTH as usize, "the bytes are not there");
     session.return_to(plain);
     session.echo()

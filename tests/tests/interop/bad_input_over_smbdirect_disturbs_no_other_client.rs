@@ -1,5 +1,5 @@
-//! Whatever a stranger says in SMB Direct, or below it, ends its own connection at the most, with
-//! a line of the log that says who it was and why.
+//! Bad input of a client over SMB Direct, or below it, ends at most the connection of that client.
+//! The server logs the client and the reason.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::client::Client;
 use smbeam_tests::direct::site::{FILE, Site};
 use smbeam_tests::direct::smb::{Named, SMB_3_0_2, Session};
-use smbeam_tests::direct::{Direct, Header, Heard, Negotiate, PATIENCE, RECEIVES, Transfer, kind};
+use smbeam_tests::direct::{
+    ANSWER_LIMIT, Direct, Header, Heard, Negotiate, RECEIVES, Transfer, kind,
+};
 use smbeam_tests::raw::{self, header, negotiate_body};
 use smbeam_tests::{scale, tests, wait};
 
@@ -16,13 +18,13 @@ tests!(
     every_field_of_the_negotiation_is_checked,
     every_field_of_a_transfer_is_checked,
     lies_about_fragments_are_found_out,
-    who_has_no_credit_may_not_send,
-    who_grants_no_credits_is_given_up,
-    who_posts_no_receives_is_given_up,
-    a_message_that_does_not_end_is_given_up,
+    a_peer_without_credits_must_not_send,
+    a_peer_that_grants_no_credits_is_disconnected,
+    a_peer_without_posted_receives_is_disconnected,
+    a_message_that_does_not_end_is_refused,
     garbage_below_smb_direct_is_refused,
     memory_of_others_is_out_of_reach,
-    whoever_leaves_leaves_nothing_behind,
+    closed_connections_leave_nothing_behind,
     killed_clients_leave_nothing_behind,
 );
 
@@ -53,7 +55,7 @@ fn smb_negotiate() -> Vec<u8> {
 fn meets(site: &mut Site, what: &str, direct: &mut Direct, fate: Fate) -> Result<()> {
     match fate {
         Taken => {
-            let heard = direct.hear_message(PATIENCE)?;
+            let heard = direct.hear_message(ANSWER_LIMIT)?;
             ensure!(matches!(heard, Heard::Sent(_)), "{what}: {heard:?}");
         }
         Silent => {
@@ -61,9 +63,12 @@ fn meets(site: &mut Site, what: &str, direct: &mut Direct, fate: Fate) -> Result
             ensure!(heard == Heard::Nothing, "{what}: {heard:?}");
         }
         Ended(reason) => {
-            ensure!(direct.is_closed(PATIENCE)?, "{what}: the server goes on");
+            ensure!(
+                direct.is_closed(ANSWER_LIMIT)?,
+                "{what}: the server goes on"
+            );
             let peer = format!("peer={}", direct.name());
-            site.told(&[&peer, reason])
+            site.wait_for_log(&[&peer, reason])
                 .with_context(|| what.to_owned())?;
         }
     }
@@ -111,7 +116,7 @@ fn every_field_of_the_negotiation_is_checked() -> Result<()> {
                 request.long[place.context("a field")?] = value;
             }
         }
-        let mut direct = Direct::knock(&site.server)?;
+        let mut direct = Direct::connect(&site.server)?;
         direct.hello(RECEIVES + 1)?;
         if matches!(fate, Taken) {
             direct.negotiate(&request).context(what.clone())?;
@@ -132,7 +137,7 @@ fn every_field_of_the_negotiation_is_checked() -> Result<()> {
     ];
     for (message, fate) in messages {
         let what = format!("a request of {} bytes", message.len());
-        let mut direct = Direct::knock(&site.server)?;
+        let mut direct = Direct::connect(&site.server)?;
         direct.hello(RECEIVES + 1)?;
         direct.send(&message)?;
         meets(&mut site, &what, &mut direct, fate)?;
@@ -211,7 +216,7 @@ fn every_field_of_a_transfer_is_checked() -> Result<()> {
 
 fn lies_about_fragments_are_found_out() -> Result<()> {
     let mut site = Site::new(&[])?;
-    // The first says that 1000 bytes follow; the second has so many, and says that these follow.
+    // The first announces 1000 more bytes. The second has 1000 bytes and announces them again.
     let lies = [
         (1000, 1),
         (999, 0),
@@ -233,7 +238,7 @@ fn lies_about_fragments_are_found_out() -> Result<()> {
         };
         meets(&mut site, &what, &mut direct, Ended(reason))?;
     }
-    let mut direct = Direct::knock(&site.server)?;
+    let mut direct = Direct::connect(&site.server)?;
     direct.hello(RECEIVES + 1)?;
     let mut request = Negotiate::default();
     request.long[0] = 1024;
@@ -243,17 +248,17 @@ fn lies_about_fragments_are_found_out() -> Result<()> {
     meets(&mut site, "more than was agreed on", &mut direct, fate)
 }
 
-/// A connection that has granted no credits, where so many receives are posted.
+/// A connection that has granted no credits and has posted `posted` receives.
 fn without_grants(site: &Site, posted: u32) -> Result<Direct> {
-    let direct = Direct::knock(&site.server)?;
+    let direct = Direct::connect(&site.server)?;
     direct.hello(posted)?;
     direct.send(&Negotiate::default().encode())?;
-    let heard = direct.hear_sent(PATIENCE)?;
+    let heard = direct.hear_sent(ANSWER_LIMIT)?;
     ensure!(matches!(heard, Heard::Sent(_)), "{heard:?}");
     Ok(direct)
 }
 
-fn who_has_no_credit_may_not_send() -> Result<()> {
+fn a_peer_without_credits_must_not_send() -> Result<()> {
     let mut site = Site::new(&[])?;
     let mut direct = without_grants(&site, RECEIVES)?;
     for _ in 0..=RECEIVES {
@@ -263,8 +268,8 @@ fn who_has_no_credit_may_not_send() -> Result<()> {
     meets(&mut site, "one too many", &mut direct, fate)
 }
 
-fn who_grants_no_credits_is_given_up() -> Result<()> {
-    // What was to be sent is given up at once, and not when patience ends.
+fn a_peer_that_grants_no_credits_is_disconnected() -> Result<()> {
+    // The server drops the pending messages at once, and does not wait for the end of a time limit.
     let limits = [("credit_timeout_ms", 1000), ("shutdown_ms", 600_000)];
     let mut site = Site::new(&limits)?;
     let mut direct = without_grants(&site, RECEIVES)?;
@@ -276,10 +281,10 @@ fn who_grants_no_credits_is_given_up() -> Result<()> {
     site.wait_until_alone()
 }
 
-fn who_posts_no_receives_is_given_up() -> Result<()> {
+fn a_peer_without_posted_receives_is_disconnected() -> Result<()> {
     let mut site = Site::new(&[])?;
     let fate = Ended("the peer has no receive posted");
-    let mut direct = Direct::knock(&site.server)?;
+    let mut direct = Direct::connect(&site.server)?;
     direct.hello(0)?;
     direct.send(&Negotiate::default().encode())?;
     meets(&mut site, "none at all", &mut direct, fate)?;
@@ -292,7 +297,7 @@ fn who_posts_no_receives_is_given_up() -> Result<()> {
     meets(&mut site, "credits for nothing", &mut direct, fate)
 }
 
-fn a_message_that_does_not_end_is_given_up() -> Result<()> {
+fn a_message_that_does_not_end_is_refused() -> Result<()> {
     let mut site = Site::new(&[("frame_timeout_ms", 1000)])?;
     let mut direct = Direct::negotiated(&site.server)?;
     direct.send(&Transfer::of(100, 1000).encode(&[7; 100]))?;
@@ -388,12 +393,12 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
             "too many receives",
         ),
         (
-            "a key of nothing",
+            "an unknown key",
             encoded(&[hello, of(kind::SEND_AND_INVALIDATE)]),
             "an unknown key is invalidated",
         ),
         (
-            "a key of nothing",
+            "an unknown key",
             encoded(&[hello, of(kind::WITHDRAWN)]),
             "a confirmation without a withdrawal",
         ),
@@ -420,12 +425,12 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
         ),
     ];
     for (name, messages, reason) in cases {
-        let mut direct = Direct::knock(&site.server)?;
+        let mut direct = Direct::connect(&site.server)?;
         for message in messages {
             direct.raw(&message)?;
         }
         meets(&mut site, name, &mut direct, Ended(reason))?;
-        site.told(&[&direct.name(), rules, reason])?;
+        site.wait_for_log(&[&direct.name(), rules, reason])?;
     }
     // To withdraw what was never announced is answered, as often as it is said.
     let mut direct = Direct::negotiated(&site.server)?;
@@ -434,7 +439,7 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
             key,
             ..of(kind::WITHDRAW)
         })?;
-        ensure!(direct.hear(PATIENCE)? != Heard::Closed, "{key}");
+        ensure!(direct.hear(ANSWER_LIMIT)? != Heard::Closed, "{key}");
     }
     direct.send_message(&smb_negotiate())?;
     meets(&mut site, "withdrawals", &mut direct, Taken)?;
@@ -484,16 +489,16 @@ fn memory_of_others_is_out_of_reach() -> Result<()> {
 /// Goes as far as `stage`, and away.
 fn leave_at(site: &Site, stage: usize) -> Result<()> {
     if stage == 0 {
-        return Direct::knock(&site.server).map(drop);
+        return Direct::connect(&site.server).map(drop);
     }
     if stage <= 3 {
-        let direct = Direct::knock(&site.server)?;
+        let direct = Direct::connect(&site.server)?;
         direct.hello(RECEIVES + 1)?;
         if stage >= 2 {
             direct.send(&Negotiate::default().encode())?;
         }
         if stage == 3 {
-            direct.hear_sent(PATIENCE)?;
+            direct.hear_sent(ANSWER_LIMIT)?;
         }
         return Ok(());
     }
@@ -533,7 +538,7 @@ fn leave_at(site: &Site, stage: usize) -> Result<()> {
     Ok(())
 }
 
-fn whoever_leaves_leaves_nothing_behind() -> Result<()> {
+fn closed_connections_leave_nothing_behind() -> Result<()> {
     const ROUNDS: usize = 200;
     const STAGES: usize = 8;
     /// What one connection has is 2 MiB or more, and 150 come after the first measure.
@@ -589,7 +594,7 @@ fn killed_clients_leave_nothing_behind() -> Result<()> {
         let name = format!("{{}}killed{}", round % 3);
         let mut child = client.spawn(&["put", "large", &name])?;
         let wanted = LARGE_BYTES as u64 / 10 * (round % 10);
-        wait::until("a part of the file", PATIENCE, || {
+        wait::until("a part of the file", ANSWER_LIMIT, || {
             site.largest_part() > wanted || child.try_wait().is_ok_and(|ended| ended.is_some())
         })?;
         child.kill()?;

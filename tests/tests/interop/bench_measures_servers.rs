@@ -11,12 +11,12 @@ use smbeam_tests::tests_over_transports;
 tests_over_transports!(
     each: [
         every_workload_is_measured,
-        the_transport_of_each_channel_is_told,
-        what_is_read_is_verified,
+        the_transport_of_each_channel_is_reported,
+        read_data_are_verified,
         the_bench_of_smbtorture_is_repeated,
         two_servers_are_compared,
         depths_and_channels_are_drawn,
-        what_cannot_be_is_told,
+        impossible_requests_are_reported,
     ],
     once: [],
 );
@@ -77,7 +77,7 @@ fn every_workload_is_measured(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn the_transport_of_each_channel_is_told(transport: &str) -> Result<()> {
+fn the_transport_of_each_channel_is_reported(transport: &str) -> Result<()> {
     let bench = Bench::new(transport)?;
     let common = ["echo", "{}", "--time=0.1", "--channels=2"];
     let report = bench.json(&common)?;
@@ -110,7 +110,7 @@ fn the_transport_of_each_channel_is_told(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn what_is_read_is_verified(transport: &str) -> Result<()> {
+fn read_data_are_verified(transport: &str) -> Result<()> {
     let bench = Bench::new(transport)?;
     let arguments = [
         "rw",
@@ -164,7 +164,7 @@ fn depths_and_channels_are_drawn(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn what_cannot_be_is_told(transport: &str) -> Result<()> {
+fn impossible_requests_are_reported(transport: &str) -> Result<()> {
     let bench = Bench::new(transport)?;
     for (path, code) in [("nowhere/at/all", 5), ("", 0)] {
         let url = bench.0.client.url(path);

@@ -1,5 +1,5 @@
-//! Over QUIC certificates decide who speaks with whom: our client and smbclient believe a server
-//! for a reason, and a server that wants certificates lets in those that it should.
+//! Over QUIC certificates decide about connections: our client and smbclient verify the server,
+//! and a server that requires certificates accepts the right clients.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -22,10 +22,10 @@ use smbeam_tests::{smbclient, tests, wait};
 
 tests!(
     an_authority_vouches_for_a_name,
-    who_is_not_vouched_for_is_not_believed,
-    a_certificate_out_of_its_time_is_not_believed,
+    a_server_without_a_trusted_authority_is_refused,
+    a_certificate_out_of_its_time_is_refused,
     a_pin_is_printed_at_every_start,
-    nobody_falls_back_to_a_transport_without_certificates,
+    no_client_falls_back_to_a_transport_without_certificates,
     clients_need_a_certificate_that_is_allowed,
     a_new_certificate_needs_no_restart,
     smbclient_believes_an_authority,
@@ -200,8 +200,8 @@ fn an_authority_vouches_for_a_name() -> Result<()> {
     Ok(())
 }
 
-fn who_is_not_vouched_for_is_not_believed() -> Result<()> {
-    let (stage, _) = Stage::vouched("quic-strangers", "nas.example", "")?;
+fn a_server_without_a_trusted_authority_is_refused() -> Result<()> {
+    let (stage, _) = Stage::vouched("quic-untrusted", "nas.example", "")?;
     let client = stage.client("localhost")?;
     let believing = format!("--ca-file={}", stage.text("ca.pem"));
     let words = ["the certificate is not that of localhost, but of nas.example"];
@@ -218,7 +218,7 @@ fn who_is_not_vouched_for_is_not_believed() -> Result<()> {
     Ok(())
 }
 
-fn a_certificate_out_of_its_time_is_not_believed() -> Result<()> {
+fn a_certificate_out_of_its_time_is_refused() -> Result<()> {
     let mut stage = Stage::new("quic-times")?;
     let root = authority("Root")?;
     fs::write(stage.path("ca.pem"), root.pem())?;
@@ -257,8 +257,8 @@ fn a_pin_is_printed_at_every_start() -> Result<()> {
     Ok(())
 }
 
-/// Whoever can forge a certificate must not get the connection without one instead.
-fn nobody_falls_back_to_a_transport_without_certificates() -> Result<()> {
+/// An attacker with a forged certificate must not get the connection without one instead.
+fn no_client_falls_back_to_a_transport_without_certificates() -> Result<()> {
     let (stage, _) = Stage::vouched("quic-alone", "nas.example", "")?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
@@ -342,8 +342,11 @@ fn smbclient_does_not_believe_strangers() -> Result<()> {
     fs::write(stage.path("other.pem"), authority("Other")?.pem())?;
     for believed in ["ca.pem", "other.pem"] {
         let output = stage.smbclient(&lab, &stage.path(believed), &["-c", "ls"])?;
-        let is_told = output.text.contains("check failed for verify_peer");
-        ensure!(output.code != Some(0) && is_told, "{believed}: {output}");
+        let is_reported = output.text.contains("check failed for verify_peer");
+        ensure!(
+            output.code != Some(0) && is_reported,
+            "{believed}: {output}"
+        );
     }
     drop(root);
     Ok(())

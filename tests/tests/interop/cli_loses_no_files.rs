@@ -1,4 +1,4 @@
-//! What nobody asked to remove or to replace is there after every command of `smbeam`.
+//! Every command of `smbeam` removes and replaces only the files that it was asked to.
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown, symlink};
@@ -30,7 +30,7 @@ tests_over_transports!(
 const LARGE_BYTES: u64 = 20 << 20;
 const SLOWLY: [&str; 4] = ["--depth", "1", "--io-size", "4KiB"];
 /// How long something that happens may take to be seen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The parts in a directory.
 fn parts(directory: &Path) -> Vec<PathBuf> {
@@ -41,7 +41,7 @@ fn parts(directory: &Path) -> Vec<PathBuf> {
 
 /// Waits for a part of a file.
 fn wait_for_part(directory: &Path, child: &mut Child) -> Result<()> {
-    wait::until("a part of the file", PATIENCE, || {
+    wait::until("a part of the file", TIME_LIMIT, || {
         !parts(directory).is_empty() || child.try_wait().ok().flatten().is_some()
     })?;
     ensure!(child.try_wait()?.is_none(), "it ended before it was caught");
@@ -126,13 +126,13 @@ fn a_link_that_is_skipped_replaces_nothing(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "skipped")?;
     let source = client.local("source");
     fs::create_dir(&source)?;
-    symlink("/nowhere", source.join("folder"))?;
+    symlink("/nowhere", source.join("dir"))?;
     symlink("/nowhere", source.join("file"))?;
-    make(share, "copy/folder/file")?;
+    make(share, "copy/dir/file")?;
     make(share, "copy/file")?;
     let output = client.run(&["sync", "--delete", "source", "{}copy"])?;
     ensure!(output.errors.matches("is skipped").count() == 2, "{output}");
-    assert_kept(share, "copy/folder/file")?;
+    assert_kept(share, "copy/dir/file")?;
     assert_kept(share, "copy/file")
 }
 
@@ -224,7 +224,7 @@ fn nothing_is_left_of_a_source_that_changes(transport: &str) -> Result<()> {
             .write(true)
             .open(source)?
             .set_times(fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH))?;
-        let status = wait::for_end(&mut child, PATIENCE)?.context("it is killed")?;
+        let status = wait::for_end(&mut child, TIME_LIMIT)?.context("it is killed")?;
         let output = client.spawned(status.code())?;
         ensure!(output.code == Some(12), "{output}");
         ensure!(parts(directory).is_empty(), "a part is left");
@@ -246,7 +246,7 @@ fn a_slash_at_the_end_means_directories(transport: &str) -> Result<()> {
     ensure!(client.local("one").exists() && !client.local("other").exists());
     client.run(&["rm", "-r", "{}one/"])?;
     client.run(&["rm", "-r", "{}*/"])?;
-    ensure!(fs::read_dir(share)?.count() == 2, "a folder is left");
+    ensure!(fs::read_dir(share)?.count() == 2, "a directory is left");
     assert_kept(share, "kept")?;
     assert_kept(share, "other")
 }

@@ -23,11 +23,11 @@ tests_over_transports!(
         servers_copy_by_themselves_and_through_us,
         holes_stay_holes,
         patterns_stand_for_files,
-        what_happens_is_told,
+        changes_are_reported,
         shares_are_listed,
         a_killed_download_is_continued,
         a_killed_upload_is_continued,
-        a_server_that_dies_is_told_and_the_transfer_continued,
+        a_dead_server_is_reported_and_the_transfer_continued,
         a_server_that_comes_back_is_waited_for,
         ctrl_c_ends_in_an_orderly_way,
         ctrl_c_ends_a_put_as_well,
@@ -43,7 +43,7 @@ tests_over_transports!(
 /// and no multiple of anything.
 const LARGE_BYTES: u64 = (100 << 20) + 12_345;
 /// How long something that happens may take to be seen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 fn set_time(path: &Path, seconds: u64, nanoseconds: u32) -> Result<()> {
     let time = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
@@ -224,10 +224,10 @@ fn names_come_and_go(transport: &str) -> Result<()> {
 fn trees_go_there_and_come_back_with_their_times(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "trees")?;
     make_tree(&client.local("tree"), 6)?;
-    let old = client.local("tree/folder 1/below");
+    let old = client.local("tree/dir 1/below");
     set_time(&old.join("note.txt"), 900_000_000, 0)?;
     set_time(&old, 800_000_000, 0)?;
-    std::os::unix::fs::symlink("folder 1", client.local("tree/link"))?;
+    std::os::unix::fs::symlink("dir 1", client.local("tree/link"))?;
     let put = client.run(&["put", "-rp", "tree", "{}"])?;
     ensure!(
         put.errors.contains("tree/link: a symbolic link is skipped"),
@@ -238,11 +238,11 @@ fn trees_go_there_and_come_back_with_their_times(transport: &str) -> Result<()> 
     client.run(&["get", "-rp", "{}tree", "back"])?;
     assert_same_tree(&client.local("tree"), &client.local("back"))?;
     for side in [share.join("tree"), client.local("back")] {
-        let directory = side.join("folder 1/below");
+        let directory = side.join("dir 1/below");
         ensure!(fs::metadata(directory.join("note.txt"))?.mtime() == 900_000_000);
         ensure!(
             fs::metadata(directory)?.mtime() == 800_000_000,
-            "time of a folder"
+            "time of a directory"
         );
     }
     // Into a directory that is there, below its name.
@@ -256,23 +256,19 @@ fn servers_copy_by_themselves_and_through_us(transport: &str) -> Result<()> {
     let stage = Stage::with_second(transport, "copies")?;
     let (client, share) = (&stage.client, &stage.share);
     write_random(&share.join("file"), 5_000_001, 1)?;
-    fs::create_dir(share.join("folder"))?;
-    write_random(&share.join("folder/small"), 1234, 2)?;
+    fs::create_dir(share.join("dir"))?;
+    write_random(&share.join("dir/small"), 1234, 2)?;
     set_time(&share.join("file"), 700_000_000, 0)?;
     let second = client.url_in("second", "");
     client.run(&["cp", "-p", "{}file", "{}copy"])?;
     assert_same_file(&share.join("file"), &share.join("copy"))?;
     ensure!(fs::metadata(share.join("copy"))?.mtime() == 700_000_000);
-    client.run(&["cp", "-r", "--verify", "{}file", "{}folder", &second])?;
+    client.run(&["cp", "-r", "--verify", "{}file", "{}dir", &second])?;
     let other = share.with_file_name("second");
     assert_same_file(&share.join("file"), &other.join("file"))?;
-    assert_same_file(&share.join("folder/small"), &other.join("folder/small"))?;
+    assert_same_file(&share.join("dir/small"), &other.join("dir/small"))?;
     client.fail(&["cp", "{}file", "{}file"], 2, &["the same file"])?;
-    client.fail(
-        &["cp", "-r", "{}folder", "{}folder/below"],
-        2,
-        &["into itself"],
-    )?;
+    client.fail(&["cp", "-r", "{}dir", "{}dir/below"], 2, &["into itself"])?;
     client.fail(&["cp", "a", "b"], 2, &["neither"])?;
     // Another user is another session: what goes from one to the other goes through us.
     let logins = [ALICE, BOB].map(|user| {
@@ -353,20 +349,20 @@ fn patterns_stand_for_files(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn what_happens_is_told(transport: &str) -> Result<()> {
+fn changes_are_reported(transport: &str) -> Result<()> {
     let Stage { client, .. } = &Stage::new(transport, "watched")?;
     client.run(&["mkdir", "{}seen"])?;
     let mut watch = client.spawn(&["watch", "-r", "--json", "{}seen"])?;
-    // When the watch is on is not told: changes are made until one is.
+    // The command does not report the start of the watch: the test makes changes until one appears.
     let mut number = 0;
-    let mut told = String::new();
-    let seen = wait::until("a change to be told", PATIENCE, || {
+    let mut printed = String::new();
+    let seen = wait::until("a reported change", TIME_LIMIT, || {
         number += 1;
         let made = client.run(&["mkdir", &format!("{{}}seen/{number}")]);
-        told = client
+        printed = client
             .spawned(None)
             .map_or_else(|_| String::new(), |output| output.text);
-        made.is_err() || told.contains("\"added\"") || watch.try_wait().ok().flatten().is_some()
+        made.is_err() || printed.contains("\"added\"") || watch.try_wait().ok().flatten().is_some()
     });
     watch.kill()?;
     watch.wait()?;
@@ -376,7 +372,10 @@ fn what_happens_is_told(transport: &str) -> Result<()> {
         "{{\"action\":\"added\",\"path\":\"{}\"}}",
         number.max(2) - 1
     );
-    ensure!(told.contains(&added) || told.contains(&earlier), "{told}");
+    ensure!(
+        printed.contains(&added) || printed.contains(&earlier),
+        "{printed}"
+    );
     let ended = client.run(&["mkdir", "{}seen/last"]);
     ended.map(drop)
 }
@@ -408,7 +407,7 @@ fn slowly(transport: &str) -> [&'static str; 4] {
 fn wait_for_part(directory: &Path, child: &mut Child) -> Result<PathBuf> {
     const AGAIN: u64 = 64 << 20;
     let mut part = None;
-    wait::until("a part of the file", PATIENCE, || {
+    wait::until("a part of the file", TIME_LIMIT, || {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         part = entries
             .map(|entry| entry.path())
@@ -497,7 +496,7 @@ fn begin(transport: &str) -> usize {
     usize::from(transport == "quic")
 }
 
-fn a_server_that_dies_is_told_and_the_transfer_continued(transport: &str) -> Result<()> {
+fn a_dead_server_is_reported_and_the_transfer_continued(transport: &str) -> Result<()> {
     let mut stage = Stage::new(transport, "dies")?;
     let local = stage.client.local("up");
     write_random(&local, LARGE_BYTES, 1)?;
@@ -512,7 +511,7 @@ fn a_server_that_dies_is_told_and_the_transfer_continued(transport: &str) -> Res
         let mut child = stage.client.spawn(&arguments)?;
         wait_for_part(&directory, &mut child)?;
         stage.server.kill()?;
-        let status = wait::for_end(&mut child, PATIENCE)?;
+        let status = wait::for_end(&mut child, TIME_LIMIT)?;
         let output = stage
             .client
             .spawned(status.and_then(|status| status.code()))?;
@@ -548,7 +547,7 @@ fn a_server_that_comes_back_is_waited_for(transport: &str) -> Result<()> {
         wait_for_part(&directory, &mut child)?;
         stage.server.kill()?;
         stage.server.restart()?;
-        let status = wait::for_end(&mut child, PATIENCE)?;
+        let status = wait::for_end(&mut child, TIME_LIMIT)?;
         let output = stage
             .client
             .spawned(status.and_then(|status| status.code()))?;
@@ -566,7 +565,7 @@ fn interrupt(client: &Client, child: &mut Child) -> Result<()> {
     let pid = child.id().to_string();
     let mut kill = Command::new("kill");
     ensure!(kill.args(["-s", "INT", &pid]).status()?.success());
-    let status = wait::for_end(child, PATIENCE)?;
+    let status = wait::for_end(child, TIME_LIMIT)?;
     let output = client.spawned(status.and_then(|status| status.code()))?;
     ensure!(output.code == Some(130), "{output}");
     ensure!(output.errors.contains("interrupted"), "{output}");
@@ -623,7 +622,7 @@ fn a_copy_by_the_server_is_whole_or_not_at_all(transport: &str) -> Result<()> {
     fs::copy(share.join("small"), share.join("copy"))?;
     std::os::unix::fs::chown(share.join("copy"), Some(ALICE.id), Some(ALICE.id))?;
     let number = || fs::metadata(share.join("copy")).map(|metadata| metadata.ino());
-    // What has the name when the copy is done is another file, which nobody has seen half of.
+    // The finished copy is another file under the name: no reader has seen a part of it.
     for (arguments, is_another) in [
         (&["{}new"][..], true),
         (&["--in-place", "{}new"], false),

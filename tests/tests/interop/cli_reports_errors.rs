@@ -1,5 +1,5 @@
-//! Whatever is wrong, the client says what, on which path, with the server's word for it, and ends
-//! with the code that docs/cli.md promises.
+//! Every error message of the client names the problem, the path and the server's status. The exit
+//! code is that of docs/cli.md.
 
 use std::fs::{self, File, Permissions};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
@@ -42,9 +42,9 @@ tests_over_transports!(
         an_unknown_host,
         an_expired_password,
         a_password_where_others_see_it,
-        no_password_and_nobody_to_ask,
+        no_password_and_no_terminal,
         a_url_that_is_none,
-        what_cannot_be_told_ends_with_its_code,
+        an_error_without_output_ends_with_its_code,
     ],
 );
 
@@ -74,8 +74,8 @@ fn an_unknown_host() -> Result<()> {
     Ok(())
 }
 
-/// A full disk under standard error is no reason to end otherwise than with what is wrong.
-fn what_cannot_be_told_ends_with_its_code() -> Result<()> {
+/// A full disk under standard error does not change the exit code.
+fn an_error_without_output_ends_with_its_code() -> Result<()> {
     let client = Client::of("no-such-host.invalid")?;
     let full = File::options().write(true).open("/dev/full")?;
     let status = client.command(&["ls", "{}"]).stderr(full).status()?;
@@ -144,7 +144,7 @@ fn a_wrong_password(transport: &str) -> Result<()> {
     Ok(())
 }
 
-/// Nobody's password expires on smbeam: this is about what others say.
+/// No password expires on smbeam: this is about the statuses of other servers.
 fn an_expired_password() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("expired")?;
@@ -345,15 +345,15 @@ fn a_file_of_credentials_that_others_may_read(transport: &str) -> Result<()> {
     fs::set_permissions(&file, Permissions::from_mode(0o600))?;
     client.run(&["ls", "{}"])?;
     // The user of the file is that of a URL without one.
-    let nobody = client.url("").replace("alice@", "");
-    client.run(&["ls", &nobody])?;
+    let anonymous = client.url("").replace("alice@", "");
+    client.run(&["ls", &anonymous])?;
     fs::write(client.local("password"), format!("{}\n", ALICE.password))?;
     let other = client.variable("HOME", Some("/nowhere"));
     other.run(&["ls", "--password-file", "password", "{}"])?;
     Ok(())
 }
 
-fn no_password_and_nobody_to_ask() -> Result<()> {
+fn no_password_and_no_terminal() -> Result<()> {
     let client = Client::of("127.0.0.1:1")?.variable("SMBEAM_PASSWORD", None);
     client.fail(
         &["ls", "{}"],

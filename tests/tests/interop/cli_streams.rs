@@ -20,14 +20,14 @@ tests_over_transports!(
         a_server_that_dies_ends_a_stream,
         what_a_stream_cannot_is_refused,
         a_match_that_fails_ends_no_other,
-        a_full_standard_output_is_told,
+        a_full_standard_output_is_reported,
     ],
     once: [],
 );
 
 /// More than is in flight at once, and no multiple of anything.
 const LARGE_BYTES: u64 = 33 * 1024 * 1024 + 7;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The names in the share, sorted.
 fn names(stage: &Stage) -> Result<Vec<String>> {
@@ -53,7 +53,7 @@ fn begin(stage: &Stage) -> Result<Child> {
         let mut sizes = files.filter_map(|file| file.metadata().ok());
         sizes.any(|file| file.len() > 0)
     };
-    wait::until("some of the stream", PATIENCE, has_some)?;
+    wait::until("some of the stream", TIME_LIMIT, has_some)?;
     let names = names(stage)?;
     ensure!(
         names.len() == 1 && names[0].ends_with(".part"),
@@ -147,7 +147,7 @@ fn a_server_that_dies_ends_a_stream(transport: &str) -> Result<()> {
     let mut child = begin(&stage)?;
     stage.server.kill()?;
     let mut input = child.stdin.take().context("no standard input")?;
-    // Until nobody reads any more.
+    // Until the command stops reading.
     while input.write_all(&[7; 1 << 16]).is_ok() {}
     let (code, errors) = end(child)?;
     ensure!(code == Some(9), "{code:?}: {errors}");
@@ -174,7 +174,7 @@ fn what_a_stream_cannot_is_refused(transport: &str) -> Result<()> {
 
 fn a_match_that_fails_ends_no_other(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "matches")?;
-    // Root's, and nobody else looks into it.
+    // The directory of root: other users cannot read it.
     fs::create_dir(share.join("x1"))?;
     fs::set_permissions(share.join("x1"), Permissions::from_mode(0o700))?;
     fs::write(share.join("x2"), "text")?;
@@ -189,7 +189,7 @@ fn a_match_that_fails_ends_no_other(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn a_full_standard_output_is_told(transport: &str) -> Result<()> {
+fn a_full_standard_output_is_reported(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "full")?;
     fs::write(share.join("short"), "no end of a line")?;
     for command in [&["cat", "{}short"][..], &["get", "{}short", "-"]] {

@@ -28,7 +28,7 @@ tests_over_transports!(
 fn make_files(root: &Path, directories: u64, files: u64) -> Result<()> {
     for directory in 0..directories {
         let path = root
-            .join(format!("folder {}", directory % 10))
+            .join(format!("dir {}", directory % 10))
             .join(format!("below-{directory}"));
         fs::create_dir_all(&path)?;
         for file in 0..files {
@@ -103,7 +103,7 @@ fn only_what_differs_is_moved(transport: &str) -> Result<()> {
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
     let there = share.join("tree");
-    let file = |number: u32| format!("folder 0/below-0/file-{number} \u{e4}");
+    let file = |number: u32| format!("dir 0/below-0/file-{number} \u{e4}");
     // Another size; another time; other bytes of the same size and time.
     fs::write(there.join(file(1)), "other size")?;
     set_time(&there.join(file(2)), 5, 0)?;
@@ -137,12 +137,12 @@ fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
-    fs::remove_dir_all(tree.join("folder 1"))?;
-    fs::remove_file(tree.join("folder 0/below-0/file-1 \u{e4}"))?;
+    fs::remove_dir_all(tree.join("dir 1"))?;
+    fs::remove_file(tree.join("dir 0/below-0/file-1 \u{e4}"))?;
     // What was a file is a directory, and the other way round.
-    fs::remove_dir_all(tree.join("folder 2"))?;
-    fs::write(tree.join("folder 2"), "a file now")?;
-    let file = tree.join("folder 0/below-0/file-2 \u{e4}");
+    fs::remove_dir_all(tree.join("dir 2"))?;
+    fs::write(tree.join("dir 2"), "a file now")?;
+    let file = tree.join("dir 0/below-0/file-2 \u{e4}");
     fs::remove_file(&file)?;
     fs::create_dir(&file)?;
     client.fail(
@@ -150,10 +150,7 @@ fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
         1,
         &["a directory with this name exists"],
     )?;
-    ensure!(
-        share.join("tree/folder 1").exists(),
-        "it was removed unasked"
-    );
+    ensure!(share.join("tree/dir 1").exists(), "it was removed unasked");
     let [removed] = sync(client, &["--delete", "tree", "{}tree"], ["removed"])?;
     ensure!(removed > 20, "{removed}");
     assert_same_tree(&tree, &share.join("tree"))?;

@@ -36,19 +36,19 @@ fn copies_move_no_data(peer: Peer) -> Result<()> {
         let bytes = pattern(length, 1);
         fs::write(rig.path(name), &bytes)?;
         let copy = format!("{name}-copy");
-        let mut told = 0;
+        let mut reported = 0;
         let before = moved(&session);
-        let mut progress = |count| told += count;
+        let mut progress = |count| reported += count;
         let copied = share.copy(name, &share, &copy, &mut progress).wait()?;
         let moved = moved(&session) - before;
         ensure!(
-            copied == length as u64 && told == copied,
-            "{copied} bytes, {told} told of"
+            copied == length as u64 && reported == copied,
+            "{copied} bytes, {reported} reported"
         );
         ensure!(moved < OVERHEAD_BYTES, "{moved} bytes went over the wire");
         rig.assert_holds(&copy, &bytes)?;
     }
-    // A file that is there gives way, also where it was longer.
+    // The copy replaces an existing file, also a longer one.
     share
         .copy("small", &share, "large-copy", &mut |_| ())
         .wait()?;
@@ -153,9 +153,9 @@ fn ranges_become_holes(peer: Peer) -> Result<()> {
     let local = File::create(rig.path("file"))?;
     let bytes = pattern(8 << 20, 5);
     local.write_all_at(&bytes, 0)?;
-    // Whoever writes it is alice, who did not make it.
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    fs::set_permissions(rig.path("file"), everybody)?;
+    // The writer is alice, and another user made the file.
+    let read_and_write = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    fs::set_permissions(rig.path("file"), read_and_write)?;
     let open = OpenOptions::new().read(true).write(true);
     let file = share.open("file", &open).wait()?;
     file.set_sparse(true).wait()?;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use crate::rig::{PATIENCE, Peer, Rig, SHARE, for_each_transport, pattern};
+use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, for_each_transport, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::Transport;
 use smbeam_tests::background::Background;
@@ -65,11 +65,11 @@ fn build() -> Result<PathBuf> {
     Ok(list.parent().context("a path has a parent")?.to_path_buf())
 }
 
-/// An example that is told the server, the share and the user.
+/// An example with the server, the share and the user as arguments.
 fn example(rig: &Rig, name: &str, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(directory()?.join(name));
     let endpoint = rig.endpoint();
-    // The server's certificate is for a name, and who vouches for it is itself.
+    // The server's certificate is self-signed and valid for a name.
     let host = match endpoint.transport {
         Transport::Quic => "localhost",
         _ => "127.0.0.1",
@@ -95,15 +95,15 @@ fn run(rig: &Rig, name: &str, arguments: &[&str]) -> Result<String> {
 
 fn list_lists(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
-    fs::create_dir(rig.path("folder"))?;
-    fs::write(rig.path("folder/file"), vec![1; 12_345])?;
+    fs::create_dir(rig.path("dir"))?;
+    fs::write(rig.path("dir/file"), vec![1; 12_345])?;
     let top = run(&rig, "list", &[])?;
-    let is_directory = |line: &str| line.starts_with('d') && line.ends_with(" folder");
+    let is_directory = |line: &str| line.starts_with('d') && line.ends_with(" dir");
     ensure!(
         top.lines().count() == 1 && top.lines().all(is_directory),
         "{top}"
     );
-    let below = run(&rig, "list", &["folder"])?;
+    let below = run(&rig, "list", &["dir"])?;
     let words: Vec<&str> = below.split_whitespace().collect();
     ensure!(words == ["-", "12345", "file"], "{below}");
     Ok(())
@@ -137,8 +137,8 @@ struct Running {
 
 fn watch_watches(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
-    fs::create_dir(rig.path("folder"))?;
-    let mut command = example(&rig, "watch", &["folder"])?;
+    fs::create_dir(rig.path("dir"))?;
+    let mut command = example(&rig, "watch", &["dir"])?;
     let mut program = Background::start(command.stdout(Stdio::piped()))?;
     let output = program.0.stdout.take().context("the output was piped")?;
     let (sender, lines) = mpsc::channel();
@@ -148,12 +148,12 @@ fn watch_watches(peer: Peer) -> Result<()> {
         }
     });
     let mut running = Running { program, lines };
-    // Nobody tells when it has begun: something happens until it says so.
+    // The example does not report its start: the test makes files until one is reported.
     let mut number = 0;
     let mut seen = String::new();
-    wait::until("the watcher to see a file", PATIENCE, || {
+    wait::until("the watcher to see a file", TIME_LIMIT, || {
         number += 1;
-        let _ = fs::write(rig.path(&format!("folder/file-{number}")), "x");
+        let _ = fs::write(rig.path(&format!("dir/file-{number}")), "x");
         seen.extend(running.lines.try_iter().map(|line| line + "\n"));
         let has_ended = running
             .program
@@ -163,8 +163,8 @@ fn watch_watches(peer: Peer) -> Result<()> {
         has_ended || seen.contains("file-")
     })?;
     ensure!(seen.contains("file-"), "it ended instead");
-    fs::write(rig.path("folder/the last"), "x")?;
-    wait::until("the watcher to see the last file", PATIENCE, || {
+    fs::write(rig.path("dir/the last"), "x")?;
+    wait::until("the watcher to see the last file", TIME_LIMIT, || {
         seen.extend(running.lines.try_iter().map(|line| line + "\n"));
         seen.contains("the last")
     })

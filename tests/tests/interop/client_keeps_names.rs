@@ -16,7 +16,7 @@ for_each_transport!(
     names_that_end_with_dots_are_never_others,
 );
 
-/// Greek, Japanese, a face (a surrogate pair), a family (pairs with joiners), letters and marks
+/// Greek, Japanese, a face (a surrogate pair), a family (pairs with joiners), characters and marks
 /// beyond the basic plane, text from right to left, spaces and dots inside, a private letter of
 /// those that stand for what Windows forbids.
 const NAMES: [&str; 9] = [
@@ -71,7 +71,7 @@ fn names_come_back_as_they_went(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-/// As on NTFS: nobody normalizes.
+/// As on NTFS: names are not normalized.
 fn composed_and_decomposed_names_are_two(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
@@ -118,7 +118,7 @@ fn the_longest_names_fit(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = WriteOptions::default();
-    // 255 bytes is what Linux has, however many letters they are.
+    // Linux allows 255 bytes, for any number of characters.
     for name in [
         "n".repeat(255),
         "\u{e4}".repeat(127),

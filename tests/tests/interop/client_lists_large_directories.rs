@@ -10,12 +10,12 @@ use smbeam_client::Wait;
 for_each_transport!(
     every_entry_is_listed_once,
     patterns_select,
-    numbers_are_told_to_who_asks,
+    file_ids_are_listed_on_request,
     an_empty_directory_is_empty
 );
 
 const FILES: u64 = 100_000;
-/// Sizes repeat after so many files, a number that has nothing to do with that of the buffers.
+/// Sizes repeat after this number of files, which is unrelated to the size of the buffers.
 const SIZES: u64 = 997;
 
 fn name(number: u64) -> String {
@@ -31,7 +31,7 @@ fn every_entry_is_listed_once(peer: Peer) -> Result<()> {
     let mut found = BTreeMap::new();
     for entry in share.read_dir("", "*").wait()?.blocking() {
         let entry = entry?;
-        ensure!(!entry.metadata.is_dir(), "{} is no folder", entry.name);
+        ensure!(!entry.metadata.is_dir(), "{} is no directory", entry.name);
         let before = found.insert(entry.name.clone(), entry.metadata.size);
         ensure!(before.is_none(), "{} is listed twice", entry.name);
     }
@@ -76,7 +76,7 @@ fn patterns_select(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn numbers_are_told_to_who_asks(peer: Peer) -> Result<()> {
+fn file_ids_are_listed_on_request(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     for number in 0..2000 {
         File::create(rig.path(&name(number)))?.set_len(number % SIZES)?;

@@ -1,10 +1,10 @@
-//! A client that logs off from all servers at once, as a program does that is about to end.
+//! A client that logs off from all servers at once, as a program does before it ends.
 
 use std::fs;
 
 use crate::rig::{
-    PATIENCE, Peer, Rig, SHARE, assert_status, by, for_each_transport, log_in_by, loopback_client,
-    within,
+    Peer, Rig, SHARE, TIME_LIMIT, assert_status, by, for_each_transport, log_in_by,
+    loopback_client, within,
 };
 use anyhow::{Result, ensure};
 use smbeam_client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
@@ -13,14 +13,14 @@ use smbeam_tests::subject::ALICE;
 for_each_transport!(
     nothing_is_open_any_more,
     nothing_can_be_done_any_more,
-    nobody_waits_for_a_server_that_is_gone,
+    logging_off_does_not_wait_for_a_dead_server,
     sessions_that_went_before_are_no_matter,
 );
 
 /// Logins of one client.
 const LOGINS: usize = 3;
 
-/// A client with several sessions, each of which has a file open that nobody else may open.
+/// A client with several sessions. Each of them has a file open without sharing.
 struct Stage {
     client: Client,
     sessions: Vec<Session>,
@@ -66,7 +66,7 @@ fn nothing_is_open_any_more(peer: Peer) -> Result<()> {
         assert_status(open_alone(&other, index), Status::SHARING_VIOLATION)?;
     }
     stage.client.log_off().wait();
-    // What held them is held still: it is the servers that let go of them.
+    // The client still holds its values: the server has closed the files.
     ensure!(stage.files.len() == LOGINS && stage.sessions.len() == LOGINS);
     for index in 0..LOGINS {
         open_alone(&other, index)?;
@@ -89,10 +89,10 @@ fn nothing_can_be_done_any_more(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn nobody_waits_for_a_server_that_is_gone(peer: Peer) -> Result<()> {
+fn logging_off_does_not_wait_for_a_dead_server(peer: Peer) -> Result<()> {
     let mut stage = Stage::new(peer)?;
     stage.rig.server.kill()?;
-    let done = within(PATIENCE, stage.client.log_off());
+    let done = within(TIME_LIMIT, stage.client.log_off());
     ensure!(done.is_some(), "it waits");
     Ok(())
 }

@@ -20,7 +20,7 @@ for_each_transport!(
 
 const DIRECTORIES: u64 = 100;
 const FILES_PER_DIRECTORY: u64 = 100;
-/// Who sends and fetches at the same time.
+/// Number of threads that upload and download at the same time.
 const HANDS: usize = 8;
 /// Files above this take more than one message.
 const SMALL_BYTES: u64 = 20_000;
@@ -58,7 +58,7 @@ fn tree() -> BTreeMap<String, Model> {
                 length: usize::try_from(length).expect("a small number"),
                 written: UNIX_EPOCH + written,
             };
-            let path = format!("tree/folder {}/{directory}/file-{file}.bin", directory % 10);
+            let path = format!("tree/dir {}/{directory}/file-{file}.bin", directory % 10);
             found.insert(path, model);
         }
     }
@@ -90,7 +90,7 @@ fn a_tree_of_ten_thousand_files_comes_back(peer: Peer) -> Result<()> {
     let tree = tree();
     ensure!(tree.len() == 10_000, "{} files", tree.len());
     for directory in 0..DIRECTORIES {
-        let path = format!("tree/folder {}/{directory}", directory % 10);
+        let path = format!("tree/dir {}/{directory}", directory % 10);
         share.create_dir_all(&path).wait()?;
     }
     with_all(tree.iter().collect(), |(path, model)| {
@@ -122,7 +122,7 @@ fn a_tree_of_ten_thousand_files_comes_back(peer: Peer) -> Result<()> {
         Ok(())
     })?;
     let left = listed.into_inner().unwrap_or_default();
-    ensure!(left.is_empty(), "what nobody sent is listed: {left:?}");
+    ensure!(left.is_empty(), "unknown files are listed: {left:?}");
     Ok(())
 }
 
@@ -191,13 +191,13 @@ fn large_files_come_back(peer: Peer) -> Result<()> {
         let name = format!("large-{length}");
         let file = share.open(&name, &new).wait()?;
         let options = TransferOptions::default();
-        let mut told = 0;
+        let mut reported = 0;
         let mut source = bytes.as_slice();
-        let mut progress = |count| told += count;
+        let mut progress = |count| reported += count;
         upload(&file, 0..u64::MAX, &mut source, &options, &mut progress).wait()?;
         ensure!(
-            told == length as u64,
-            "{told} bytes of {length} were told of"
+            reported == length as u64,
+            "{reported} bytes of {length} were reported"
         );
         rig.assert_holds(&name, &bytes)?;
         let mut back = vec![0; length];

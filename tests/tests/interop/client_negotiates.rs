@@ -17,10 +17,10 @@ for_each_transport!(
     the_best_is_agreed_on_by_default,
     the_highest_dialect_of_the_server_is_taken,
     algorithms_of_the_server_are_taken,
-    a_server_that_wants_signatures_gets_them,
-    a_server_that_wants_sealing_gets_it,
-    a_share_that_wants_sealing_gets_it,
-    what_cannot_be_sealed_is_not_sent,
+    a_server_that_requires_signatures_gets_them,
+    a_server_that_requires_encryption_gets_it,
+    a_share_that_requires_encryption_gets_it,
+    a_session_without_encryption_is_refused_if_it_is_required,
 );
 
 const DIALECTS: [Dialect; 5] = [
@@ -164,14 +164,14 @@ fn assert_kept(peer: Peer, proxy: &Proxy, protection: Protection) -> Result<()> 
                     && carries(Kind::Signed(command::READ))
                     && kinds().all(|kind| match kind {
                         Kind::Plain(number) => is_login(number),
-                        kind => kind != Kind::Sealed,
+                        kind => kind != Kind::Encrypted,
                     })
             }
             Protection::Encrypt => {
-                carries(Kind::Sealed)
+                carries(Kind::Encrypted)
                     && kinds().all(|kind| match kind {
                         Kind::Plain(number) | Kind::Signed(number) => is_login(number),
-                        Kind::Sealed | Kind::Other => true,
+                        Kind::Encrypted | Kind::Other => true,
                     })
             }
         };
@@ -242,21 +242,21 @@ fn algorithms_of_the_server_are_taken(peer: Peer) -> Result<()> {
             assert_agreed(&session.info(), wanted)?;
             round_trip(&rig, &session, 3).with_context(|| format!("{wanted:?}"))?;
         }
-        // A cipher that the server has not: there is no sealing, and no session that pretends to.
+        // With a cipher that the server does not support there is no encryption and no session.
         let others = CIPHER_PREFERENCE
             .into_iter()
             .filter(|&other| other != cipher);
-        let sealed = rig.connect(
+        let encrypted = rig.connect(
             Options::default()
                 .ciphers(others.collect())
                 .protection(Protection::Encrypt),
         );
-        assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))?;
+        assert_no_session(encrypted, |error| matches!(error, Error::Untrusted { .. }))?;
     }
     Ok(())
 }
 
-fn a_server_that_wants_signatures_gets_them(peer: Peer) -> Result<()> {
+fn a_server_that_requires_signatures_gets_them(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.signing_required = true)?;
     for dialect in DIALECTS {
         let proxy = Proxy::to(rig.endpoint())?;
@@ -270,7 +270,7 @@ fn a_server_that_wants_signatures_gets_them(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn a_server_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
+fn a_server_that_requires_encryption_gets_it(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.encryption_required = true)?;
     for dialect in DIALECTS {
         let proxy = Proxy::to(rig.endpoint())?;
@@ -288,8 +288,8 @@ fn a_server_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-/// The session is in the open, and what goes to the share is not.
-fn a_share_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
+/// The session is not encrypted, and the requests to the share are.
+fn a_share_that_requires_encryption_gets_it(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.shares[0].encryption_required = true)?;
     let proxy = Proxy::to(rig.endpoint())?;
     let session = connect_through(&proxy, Options::default())?;
@@ -301,7 +301,7 @@ fn a_share_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
     }
     let seen = proxy.seen();
     for way in [Way::There, Way::Back] {
-        ensure!(seen.contains_key(&(way, Kind::Sealed)), "{seen:?}");
+        ensure!(seen.contains_key(&(way, Kind::Encrypted)), "{seen:?}");
         for number in [command::READ, command::WRITE] {
             let is_open = seen.contains_key(&(way, Kind::Plain(number)))
                 || seen.contains_key(&(way, Kind::Signed(number)));
@@ -311,10 +311,10 @@ fn a_share_that_wants_sealing_gets_it(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn what_cannot_be_sealed_is_not_sent(peer: Peer) -> Result<()> {
+fn a_session_without_encryption_is_refused_if_it_is_required(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.max_dialect = Some("2.1"))?;
-    let sealed = rig.connect(Options::default().protection(Protection::Encrypt));
-    assert_no_session(sealed, |error| matches!(error, Error::Untrusted { .. }))
+    let encrypted = rig.connect(Options::default().protection(Protection::Encrypt));
+    assert_no_session(encrypted, |error| matches!(error, Error::Untrusted { .. }))
 }
 
 fn assert_no_session(

@@ -10,14 +10,14 @@ use smbeam_tests::subject::Subject;
 
 for_each_transport!(
     large_files_go_both_ways,
-    who_wants_one_connection_has_one,
+    one_connection_is_used_on_request,
     a_connection_that_is_lost_is_not_missed,
     a_login_that_fails_is_not_missed,
 );
 
 /// Enough for a second open, and not a whole number of requests.
 const LARGE_BYTES: [usize; 2] = [(128 << 20) + 54_321, (256 << 20) + 54_321];
-/// Enough to be something, where nothing else is to be expected.
+/// Bytes of a file that one connection carries.
 const SMALL_BYTES: usize = 3_000_000;
 /// The connection of the second open.
 const SECOND: usize = 1;
@@ -27,7 +27,7 @@ fn size(peer: Peer) -> usize {
     peer.amount(scale::choose(default, full), SMALL_BYTES)
 }
 
-/// There and back; tells how many connections there were.
+/// Uploads and downloads a file; returns the number of connections.
 fn round_trip(rig: &Rig, proxy: &Proxy, options: Options, size: usize) -> Result<usize> {
     let share = connect_through(proxy, options)?.share(SHARE).wait()?;
     rig.round_trip(&share, &pattern(size, 5))?;
@@ -46,7 +46,7 @@ fn large_files_go_both_ways(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
+fn one_connection_is_used_on_request(peer: Peer) -> Result<()> {
     let one = Options::default().channels(Channels::Exactly(1));
     let small = Options::default().io_size(1 << 20);
     for options in [one, small] {

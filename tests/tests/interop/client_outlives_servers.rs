@@ -1,10 +1,10 @@
-//! A server that is killed in the midst of a transfer: who asked is told, and goes on later.
+//! A server that is killed during a transfer: the caller receives the error, and continues later.
 
 use std::sync::mpsc;
 use std::thread;
 
 use crate::rig::proxy::{Cut, Proxy, Way};
-use crate::rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, connect_through, for_each_transport, pattern};
 use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_client::transfer::{TransferOptions, download, upload};
 use smbeam_client::{
@@ -19,10 +19,10 @@ for_each_transport!(
 );
 
 const FILE_BYTES: usize = 64 << 20;
-/// When the server goes.
+/// Number of transferred bytes after which the server is killed.
 const KILL_BYTES: u64 = 20 << 20;
 
-/// What is done at once. A message of NetBIOS has room for 64 KiB.
+/// Number and size of the requests in flight. A message of NetBIOS holds at most 64 KiB.
 fn options(peer: Peer) -> TransferOptions {
     let io_size = match peer.transport {
         Transport::Nbt => 64 << 10,
@@ -31,11 +31,11 @@ fn options(peer: Peer) -> TransferOptions {
     TransferOptions::default().io_size(io_size).depth(8)
 }
 
-/// Does it on a thread of its own, so that what hangs fails.
+/// Runs `act` on a separate thread and fails if it hangs.
 fn soon<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(act()));
-    receiver.recv_timeout(PATIENCE).context("it hangs")
+    receiver.recv_timeout(TIME_LIMIT).context("it hangs")
 }
 
 fn assert_lost<T>(result: Result<T, Error>) -> Result<()> {
@@ -61,8 +61,8 @@ fn a_download_is_resumed(peer: Peer) -> Result<()> {
         .open("file", &OpenOptions::new().read(true))
         .wait()?;
     let options = options(peer);
-    let (tell, told) = mpsc::channel();
-    let (go, gone) = mpsc::channel::<()>();
+    let (report, reported) = mpsc::channel();
+    let (resume, resumed) = mpsc::channel::<()>();
     let reading = thread::spawn(move || {
         let mut pieces: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut got = 0;
@@ -71,8 +71,8 @@ fn a_download_is_resumed(peer: Peer) -> Result<()> {
             got += piece.len() as u64;
             if got >= KILL_BYTES {
                 // The server is dead before anything further is asked for.
-                let _ = tell.send(());
-                let _ = gone.recv_timeout(PATIENCE);
+                let _ = report.send(());
+                let _ = resumed.recv_timeout(TIME_LIMIT);
                 got = 0;
             }
             Ok(())
@@ -80,9 +80,9 @@ fn a_download_is_resumed(peer: Peer) -> Result<()> {
         let result = download(&file, 0..u64::MAX, &mut sink, &options, &mut |_| ()).wait();
         (result, pieces)
     });
-    told.recv_timeout(PATIENCE)?;
+    reported.recv_timeout(TIME_LIMIT)?;
     rig.server.kill()?;
-    drop(go);
+    drop(resume);
     let (result, pieces) = soon(move || reading.join())?.ok().context("a panic")?;
     assert_lost(result)?;
     // What came is right, and the rest is fetched from another server.
@@ -125,29 +125,29 @@ fn an_upload_is_resumed(peer: Peer) -> Result<()> {
     let new = OpenOptions::new().write(true).create_new(true);
     let file = rig.share()?.open("file", &new).wait()?;
     let mut options = options(peer);
-    // Requests are done in any order, by two connections where there can be two: what is before
-    // all that were under way is certain only because they keep so near to each other.
+    // The server may handle requests in any order, on two connections if the client has two. A
+    // small span makes sure that all data before the requests in flight are written.
     options.span = (options.io_size * (options.depth + 1)) as u64;
-    let (tell, told) = mpsc::channel();
-    let (go, gone) = mpsc::channel::<()>();
+    let (report, reported) = mpsc::channel();
+    let (resume, resumed) = mpsc::channel::<()>();
     let source = bytes.clone();
     let writing = thread::spawn(move || {
         let mut done = 0;
-        let mut is_told = false;
+        let mut is_reported = false;
         let mut progress = move |count| {
             done += count;
-            if done >= KILL_BYTES && !is_told {
-                is_told = true;
-                let _ = tell.send(());
-                let _ = gone.recv_timeout(PATIENCE);
+            if done >= KILL_BYTES && !is_reported {
+                is_reported = true;
+                let _ = report.send(());
+                let _ = resumed.recv_timeout(TIME_LIMIT);
             }
         };
         let mut source = source.as_slice();
         upload(&file, 0..u64::MAX, &mut source, &options, &mut progress).wait()
     });
-    told.recv_timeout(PATIENCE)?;
+    reported.recv_timeout(TIME_LIMIT)?;
     rig.server.kill()?;
-    drop(go);
+    drop(resume);
     let result = soon(move || writing.join())?.ok().context("a panic")?;
     assert_lost(result)?;
     let on_disk = std::fs::metadata(rig.path("file"))?.len();
@@ -207,7 +207,7 @@ fn a_connection_that_breaks_within_a_frame_is_lost(peer: Peer) -> Result<()> {
     rig.assert_holds("file", &bytes)
 }
 
-/// RDMA would carry data past the relay, but for those that are sealed.
+/// RDMA carries data past the relay unless they are encrypted.
 fn through(proxy: &Proxy) -> Result<Share> {
     let protection = match proxy.endpoint().transport {
         Transport::SmbDirect => Protection::Encrypt,
@@ -227,7 +227,7 @@ fn a_server_that_comes_back_is_found_again(peer: Peer) -> Result<()> {
             .wait()?;
         rig.server.kill()?;
         assert_lost(share.read("file").wait())?;
-        let refused = rig.session().err().context("nobody is there")?;
+        let refused = rig.session().err().context("a login without a server")?;
         ensure!(matches!(refused, Error::Connect(..)), "{refused:?}");
         rig.server.restart()?;
         ensure!(rig.share()?.read("file").wait()? == vec![round; 1000]);

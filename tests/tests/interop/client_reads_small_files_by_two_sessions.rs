@@ -11,7 +11,7 @@ use smbeam_client::{Channels, Options, Protection, Share, Wait};
 for_each_transport!(
     many_files_come_by_two_sessions,
     few_files_come_by_one,
-    who_wants_one_connection_has_one,
+    one_connection_is_used_on_request,
     a_session_that_is_lost_is_not_missed,
     a_login_that_fails_is_not_missed,
 );
@@ -24,7 +24,7 @@ const FILE_BYTES: usize = 20_000;
 /// The connection of the second session.
 const SECOND: usize = 1;
 /// Times that all files are read, at most, until the second session has been seen at work, where
-/// there is to be one.
+/// one is expected.
 const ROUNDS_MAX: usize = 1000;
 
 /// Many files, and a share that they are read from.
@@ -87,7 +87,7 @@ fn content(index: usize) -> Vec<u8> {
     pattern(FILE_BYTES - index, index as u64)
 }
 
-/// Ends the second connection after so many bytes from the server.
+/// Ends the second connection after `after` bytes from the server.
 fn cut(after: u64) -> Option<Cut> {
     Some(Cut {
         connection: SECOND,
@@ -131,7 +131,7 @@ fn few_files_come_by_one(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn who_wants_one_connection_has_one(peer: Peer) -> Result<()> {
+fn one_connection_is_used_on_request(peer: Peer) -> Result<()> {
     let one = Options::default().channels(Channels::Exactly(1));
     let one_request = Options::default().depth(1);
     for options in [one, one_request] {

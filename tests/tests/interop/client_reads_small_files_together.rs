@@ -31,7 +31,7 @@ fn name(index: usize) -> String {
     format!("file {index}")
 }
 
-/// Reads them all, where so many bytes of each are expected.
+/// Reads all files. `expected` maps the known length of a file to the expected one.
 fn read(share: &Share, lengths: &[usize], expected: fn(usize) -> usize) -> Result<()> {
     let names: Vec<_> = (0..lengths.len()).map(name).collect();
     let files = names.iter().zip(lengths);
@@ -84,7 +84,7 @@ fn files_of_any_size_arrive(peer: Peer) -> Result<()> {
         let options = Options::default().protection(protection);
         let share = rig.connect(options)?.share(SHARE).wait()?;
         read(&share, &lengths, |length| length)?;
-        // They have grown or shrunk since somebody looked.
+        // The files have grown or shrunk since the lengths were read.
         read(&share, &lengths, |length| length / 2)?;
         read(&share, &lengths, |length| length * 2)?;
         read(&share, &lengths, |_| 0)?;
@@ -102,13 +102,13 @@ fn more_than_are_in_flight_arrive(peer: Peer) -> Result<()> {
 fn one_that_fails_leaves_the_others_alone(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     fill(&rig, &[1000, 2000, 3000])?;
-    fs::create_dir(rig.path("folder"))?;
+    fs::create_dir(rig.path("dir"))?;
     let share = rig.share()?;
     let names = [
         &name(0),
         "missing",
         &name(1),
-        "folder",
+        "dir",
         "no: name",
         "missing",
         &name(2),
@@ -126,7 +126,7 @@ fn one_that_fails_leaves_the_others_alone(peer: Peer) -> Result<()> {
                         "{error}"
                     );
                 }
-                ("folder", Err(error)) => {
+                ("dir", Err(error)) => {
                     ensure!(
                         error.status() == Some(Status::FILE_IS_A_DIRECTORY),
                         "{error}"
@@ -157,17 +157,17 @@ fn a_message_brings_many(peer: Peer) -> Result<()> {
     let lengths = [1000; 24];
     fill(&rig, &lengths)?;
     let proxy = Proxy::to(rig.endpoint())?;
-    // Of what is sealed frames are counted, not what is in them.
+    // The relay counts encrypted frames, not their messages.
     let options = Options::default().protection(Protection::Encrypt);
     let share = connect_through(&proxy, options)?.share(SHARE).wait()?;
-    let sent = || proxy.seen().get(&(Way::There, Kind::Sealed)).copied();
+    let sent = || proxy.seen().get(&(Way::There, Kind::Encrypted)).copied();
     let before = sent().unwrap_or(0);
     read(&share, &lengths, |length| length)?;
     let frames = sent().unwrap_or(0) - before;
     let wanted = match peer.transport {
         Transport::Tcp => 3,
         Transport::Nbt | Transport::SmbDirect => lengths.len() as u64,
-        // Nobody sees what is in its packets.
+        // The relay cannot read its packets.
         Transport::Quic => 0,
     };
     ensure!(

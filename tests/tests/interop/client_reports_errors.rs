@@ -22,10 +22,10 @@ for_each_transport!(
     files_of_others_are_refused,
     nothing_is_written_to_a_share_to_read,
     what_is_not_there_or_is_something_else_is_refused,
-    a_full_disk_is_told_of,
+    a_full_disk_is_reported,
 );
 
-/// The error of what must fail, which says on what and with which word.
+/// The error of a call that must fail. It names the path and one of the statuses.
 fn failure<T>(result: Result<T, Error>, path: &str, statuses: &[Status]) -> Result<Error> {
     let error = result.err().with_context(|| format!("{path}: it worked"))?;
     let Error::Status { status, .. } = &error else {
@@ -62,7 +62,7 @@ fn a_wrong_login_is_refused(peer: Peer) -> Result<()> {
         ("alice", "wrong"),
         ("alice", ""),
         ("alice", "wonderland-7"),
-        ("nobody-known", "x"),
+        ("unknown-user", "x"),
     ] {
         let user = User {
             name,
@@ -212,7 +212,7 @@ fn nothing_is_written_to_a_share_to_read(peer: Peer) -> Result<()> {
         "new",
         &denied,
     )?;
-    failure(share.create_dir("folder").wait(), "folder", &denied)?;
+    failure(share.create_dir("subdir").wait(), "subdir", &denied)?;
     failure(share.remove_file("file").wait(), "file", &denied)?;
     failure(share.rename("file", "other", false).wait(), "file", &denied)?;
     rig.assert_holds("file", b"text")
@@ -222,7 +222,7 @@ fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = WriteOptions::default();
-    share.create_dir_all("folder/inner").wait()?;
+    share.create_dir_all("subdir/inner").wait()?;
     share.write("file", b"text".to_vec(), &new).wait()?;
     let gone = failure(
         share.read("gone").wait(),
@@ -234,17 +234,17 @@ fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
     failure(share.metadata("gone/x").wait(), "gone/x", &path)?;
     failure(share.create_dir("gone/x").wait(), "gone/x", &path)?;
     let is_there = [Status::OBJECT_NAME_COLLISION];
-    failure(share.create_dir("folder").wait(), "folder", &is_there)?;
+    failure(share.create_dir("subdir").wait(), "subdir", &is_there)?;
     failure(
-        share.rename("file", "folder", false).wait(),
+        share.rename("file", "subdir", false).wait(),
         "file",
         &is_there,
     )?;
     let create = OpenOptions::new().write(true).create_new(true);
     failure(share.open("file", &create).wait(), "file", &is_there)?;
     let directory = [Status::FILE_IS_A_DIRECTORY];
-    failure(share.read("folder").wait(), "folder", &directory)?;
-    failure(share.remove_file("folder").wait(), "folder", &directory)?;
+    failure(share.read("subdir").wait(), "subdir", &directory)?;
+    failure(share.remove_file("subdir").wait(), "subdir", &directory)?;
     failure(
         share.remove_dir("file").wait(),
         "file",
@@ -256,11 +256,11 @@ fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
         &[Status::NOT_A_DIRECTORY],
     )?;
     failure(
-        share.remove_dir("folder").wait(),
-        "folder",
+        share.remove_dir("subdir").wait(),
+        "subdir",
         &[Status::DIRECTORY_NOT_EMPTY],
     )?;
-    ensure!(rig.path("folder/inner").is_dir(), "it is gone");
+    ensure!(rig.path("subdir/inner").is_dir(), "it is gone");
     rig.assert_holds("file", b"text")
 }
 
@@ -305,7 +305,7 @@ impl Drop for Small {
     }
 }
 
-fn a_full_disk_is_told_of(peer: Peer) -> Result<()> {
+fn a_full_disk_is_reported(peer: Peer) -> Result<()> {
     let small = Small::new()?;
     let rig = Rig::sharing(peer, Scratch::new("client")?, small.path(), |_| ())?;
     let share = rig.share()?;
@@ -319,7 +319,7 @@ fn a_full_disk_is_told_of(peer: Peer) -> Result<()> {
     share.remove_file("large").wait()?;
     share.write("fits", pattern(2 << 20, 2), &new).wait()?;
     rig.assert_holds("fits", &pattern(2 << 20, 2))?;
-    // A copy on the server has no more room than anybody else.
+    // A copy on the server has no more space than other writes.
     fs::write(rig.path("filler"), vec![1; 1 << 20])?;
     let copying = share.copy("fits", &share, "copy", &mut |_| ()).wait();
     failure(copying, "copy", &[Status::DISK_FULL])?;

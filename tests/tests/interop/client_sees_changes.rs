@@ -1,4 +1,4 @@
-//! Who watches a directory is told what happens in it.
+//! A client that watches a directory receives its changes.
 
 use std::fs;
 
@@ -10,24 +10,24 @@ use smbeam_client::{
 
 for_each_transport!(
     changes_of_others_are_seen,
-    only_what_is_asked_for_is_told,
-    more_than_the_server_keeps_is_told_of,
-    a_directory_that_is_not_there_cannot_be_watched,
+    only_requested_changes_are_reported,
+    more_changes_than_the_server_keeps_are_reported,
+    a_missing_directory_cannot_be_watched,
 );
 
 fn names() -> CompletionFilter {
     CompletionFilter::FILE_NAME | CompletionFilter::DIR_NAME
 }
 
-/// Watches a directory. The request is on its way then; what answers behind it says that it is
-/// there.
+/// Watches a directory. The answer to an ECHO behind the request shows that the server has received
+/// the request.
 fn watch(share: &Share, path: &str, recursive: bool, filter: CompletionFilter) -> Result<Watch> {
     let watch = share.watch(path, recursive, filter).wait()?;
     share.session().echo().wait()?;
     Ok(watch)
 }
 
-/// Reads changes until this one comes; tells all of them. smbd tells some of another kind twice.
+/// Reads changes until this one and returns all of them. smbd reports some of another kind twice.
 fn expect(watch: &mut Watch, action: FileAction, path: &str) -> Result<Vec<Change>> {
     let wanted = Change::Name {
         action,
@@ -59,7 +59,7 @@ fn changes_of_others_are_seen(peer: Peer) -> Result<()> {
     expect(&mut watch, FileAction::RENAMED_NEW_NAME, "renamed")?;
     other.remove_file("top/renamed").wait()?;
     expect(&mut watch, FileAction::REMOVED, "renamed")?;
-    // What happens elsewhere is nobody's business.
+    // The watch does not report changes in other directories.
     other.write("elsewhere", b"x".to_vec(), &new).wait()?;
     other.write("top/last", b"x".to_vec(), &new).wait()?;
     let seen = expect(&mut watch, FileAction::ADDED, "last")?;
@@ -68,7 +68,7 @@ fn changes_of_others_are_seen(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn only_what_is_asked_for_is_told(peer: Peer) -> Result<()> {
+fn only_requested_changes_are_reported(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir_all("top/below").wait()?;
@@ -77,17 +77,17 @@ fn only_what_is_asked_for_is_told(peer: Peer) -> Result<()> {
     let new = WriteOptions::default();
     other.write("top/file", b"x".to_vec(), &new).wait()?;
     other.create_dir("top/below/deeper").wait()?;
-    other.create_dir("top/folder").wait()?;
-    let changes = soon("the folder", watch.next())??;
+    other.create_dir("top/dir").wait()?;
+    let changes = soon("the directory", watch.next())??;
     let wanted = Change::Name {
         action: FileAction::ADDED,
-        path: "folder".to_owned(),
+        path: "dir".to_owned(),
     };
     ensure!(changes == [wanted], "{changes:?}");
     Ok(())
 }
 
-fn more_than_the_server_keeps_is_told_of(peer: Peer) -> Result<()> {
+fn more_changes_than_the_server_keeps_are_reported(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     share.create_dir("top").wait()?;
@@ -112,8 +112,8 @@ fn more_than_the_server_keeps_is_told_of(peer: Peer) -> Result<()> {
             break;
         }
     }
-    ensure!(seen <= 10_000, "{seen} changes were told of");
-    // It goes on after that.
+    ensure!(seen <= 10_000, "{seen} changes were reported");
+    // The watch continues after that.
     other
         .write("top/more", Vec::new(), &WriteOptions::default())
         .wait()?;
@@ -127,7 +127,7 @@ fn more_than_the_server_keeps_is_told_of(peer: Peer) -> Result<()> {
     }
 }
 
-fn a_directory_that_is_not_there_cannot_be_watched(peer: Peer) -> Result<()> {
+fn a_missing_directory_cannot_be_watched(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let missing = share.watch("missing", true, names()).wait();

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use crate::rig::proxy::{Cut, Proxy, Way};
-use crate::rig::{PATIENCE, Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
+use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, connect_through, for_each_transport, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::transfer::{TransferOptions, download, upload};
 use smbeam_client::{
@@ -20,7 +20,7 @@ use wire::dialect::Dialect;
 
 for_each_transport!(
     every_channel_carries_data,
-    the_server_tells_its_interfaces,
+    the_server_lists_its_interfaces,
     there_is_one_channel_where_more_do_not_help,
     a_channel_that_breaks_within_a_frame_loses_nothing,
     one_channel_after_the_other_may_break,
@@ -35,8 +35,8 @@ const SHARE_BYTES: u64 = 1 << 20;
 const REQUEST_BYTES: u64 = 3000;
 /// In the midst of an answer, late in what a channel of four carries.
 const LATE_BYTES: u64 = (2 << 20) + 12_345;
-/// In the midst of its first answer. A channel whose last packet was lost waits for longer than the
-/// others need for all the rest, so of QUIC no more is certain.
+/// Within its first answer. A channel that has lost its last packet waits for longer than the other
+/// channels need for the rest of the file, so a test over QUIC cannot expect more.
 const EARLY_BYTES: u64 = 200 << 10;
 /// Enough requests that all channels have some.
 const OPTIONS: TransferOptions = TransferOptions::new().io_size(256 << 10).depth(16).span(0);
@@ -51,13 +51,13 @@ fn channels(count: usize, protection: Protection) -> Options {
         .protection(protection)
 }
 
-/// Sends a file; `progress` is told of the bytes that are done.
+/// Sends a file; `progress` receives the number of sent bytes.
 fn send(share: &Share, name: &str, bytes: &[u8], progress: &mut dyn Progress) -> Result<(), Error> {
     let new = OpenOptions::new().write(true).create(true).truncate(true);
     let file = share.open(name, &new).wait()?;
     let mut source = bytes;
-    let mut told = |count| progress.add(count);
-    upload(&file, 0..u64::MAX, &mut source, &OPTIONS, &mut told).wait()?;
+    let mut add = |count| progress.add(count);
+    upload(&file, 0..u64::MAX, &mut source, &OPTIONS, &mut add).wait()?;
     file.close().wait()
 }
 
@@ -69,8 +69,8 @@ fn fetch(share: &Share, name: &str, progress: &mut dyn Progress) -> Result<Vec<u
         bytes[start..start + piece.len()].copy_from_slice(piece);
         Ok(())
     };
-    let mut told = |count| progress.add(count);
-    download(&file, 0..FILE_BYTES as u64, &mut sink, &OPTIONS, &mut told).wait()?;
+    let mut add = |count| progress.add(count);
+    download(&file, 0..FILE_BYTES as u64, &mut sink, &OPTIONS, &mut add).wait()?;
     file.close().wait()?;
     Ok(bytes)
 }
@@ -124,7 +124,7 @@ fn goes_by_rdma(peer: Peer, protection: Protection) -> bool {
     peer.transport == Transport::SmbDirect && protection == Protection::AsAsked
 }
 
-fn the_server_tells_its_interfaces(peer: Peer) -> Result<()> {
+fn the_server_lists_its_interfaces(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
     let interfaces = rig.session()?.interfaces().wait()?;
     let loopback = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -159,7 +159,7 @@ fn through(proxy: &Proxy, protection: Protection) -> Result<Session> {
     Ok(session)
 }
 
-/// The first channel and another, on the way there and on the way back, in the open and sealed.
+/// The first channel and another, in both directions, plain and encrypted.
 fn a_channel_that_breaks_within_a_frame_loses_nothing(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
     let bytes = pattern(FILE_BYTES, 7);
@@ -228,7 +228,7 @@ fn one_channel_after_the_other_may_break(peer: Peer) -> Result<()> {
     let back = fetch(&share, "file", &mut breaking)?;
     ensure!(is_broken && broken == 2, "nothing was broken");
     ensure!(back == bytes, "it comes back as something else");
-    // Whatever is left of the session does everything.
+    // The rest of the session supports all operations.
     share.rename("file", "renamed", false).wait()?;
     share.remove_file("renamed").wait()?;
     ensure!(!session.info().channels.is_empty(), "{:?}", session.info());
@@ -264,7 +264,7 @@ fn nothing_is_done_twice(peer: Peer) -> Result<()> {
             .collect();
         for broken in 1..HANDS {
             let is_time = || done.load(Ordering::Relaxed) >= broken * ROUNDS;
-            wait::until("some of the work", PATIENCE, is_time)?;
+            wait::until("some of the work", TIME_LIMIT, is_time)?;
             proxy.cut(broken);
         }
         let mut lost = Vec::new();
@@ -273,7 +273,7 @@ fn nothing_is_done_twice(peer: Peer) -> Result<()> {
         }
         anyhow::Ok(lost)
     })?;
-    // At most what was under way on three channels.
+    // At most the requests in flight on three channels.
     ensure!(lost.len() <= 3 * HANDS, "{lost:?} were lost");
     for hand in 0..HANDS {
         for round in 0..ROUNDS {
@@ -301,20 +301,20 @@ fn the_last_channel_takes_the_session_along(peer: Peer) -> Result<()> {
     fs::write(rig.path("file"), pattern(FILE_BYTES, 9))?;
     let session = rig.connect(channels(4, Protection::AsAsked))?;
     let share = session.share(SHARE).wait()?;
-    let (tell, told) = mpsc::channel();
+    let (report, reported) = mpsc::channel();
     let reading = thread::spawn(move || {
         loop {
             let result = fetch(&share, "file", &mut |_| ());
-            let _ = tell.send(());
+            let _ = report.send(());
             if let Err(error) = result {
                 return error;
             }
         }
     });
-    told.recv_timeout(PATIENCE)?;
+    reported.recv_timeout(TIME_LIMIT)?;
     rig.server.kill()?;
     let end = loop {
-        if let Err(end) = told.recv_timeout(PATIENCE) {
+        if let Err(end) = reported.recv_timeout(TIME_LIMIT) {
             break end;
         }
     };
@@ -323,7 +323,7 @@ fn the_last_channel_takes_the_session_along(peer: Peer) -> Result<()> {
     ensure!(error.is_lost(), "{error:?}");
     // Each channel finds out for itself.
     let is_gone = || session.info().channels.is_empty();
-    wait::until("the channels to go", PATIENCE, is_gone)?;
+    wait::until("the channels to go", TIME_LIMIT, is_gone)?;
     ensure!(session.echo().wait().is_err_and(|error| error.is_lost()));
     Ok(())
 }

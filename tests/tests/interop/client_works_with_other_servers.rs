@@ -20,7 +20,7 @@ tests!(
     files_move,
     trees_move,
     names_come_and_go,
-    what_is_wrong_is_told
+    errors_are_reported
 );
 
 const IMPACKET: &str = include_str!("../../src/python/impacket_serves.py");
@@ -111,7 +111,7 @@ fn names_come_and_go() -> Result<()> {
     Ok(())
 }
 
-fn what_is_wrong_is_told() -> Result<()> {
+fn errors_are_reported() -> Result<()> {
     let Stage { client, .. } = &Stage::new("impacket-wrong")?;
     let words = ["(STATUS_OBJECT_NAME_NOT_FOUND)"];
     client.fail(&["get", "{}none"], 5, &words)?;

@@ -1,5 +1,5 @@
-//! A share whose large reads and writes go past the page cache holds what was written to it,
-//! whoever else goes through the page cache meanwhile: another share of the same directory, a local
+//! A share with large reads and writes past the page cache holds all written data, also if other
+//! users go through the page cache meanwhile: another share of the same directory, a local
 //! process, requests that are too small or not aligned.
 
 use std::env;
@@ -18,7 +18,7 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Share, Subject, TRANSPORTS};
 
 /// Bytes of a file of which every request is aligned.
 const EVEN_BYTES: usize = 8 << 20;
-/// What nobody aligns anything to.
+/// A length that is no multiple of any alignment.
 const ODD_BYTES: usize = 4321;
 const OPERATIONS: u64 = 250;
 /// A file system that has no O_DIRECT, or does not say how to align.
@@ -26,9 +26,11 @@ const MEMORY: &str = "/dev/shm";
 
 pub(crate) fn tests() -> Vec<Test> {
     let mut tests = vec![
-        Test::new("every_byte_sealed", || every_byte("sealed", "auto")),
+        Test::new("every_byte_encrypted", || every_byte("encrypted", "auto")),
         Test::new("every_byte_without_a_ring", || every_byte("tcp", "epoll")),
-        Test::new("sealed_passes_the_cache_by", || passes_by("sealed")),
+        Test::new("encrypted_transfers_pass_the_cache", || {
+            passes_by("encrypted")
+        }),
         Test::new("the_cache_does_where_it_must", the_cache_does_where_it_must),
     ];
     for way in TRANSPORTS {
@@ -73,8 +75,8 @@ impl Rig {
     /// On a disk.
     fn new(io: &str) -> Result<Self> {
         let program = env::current_exe()?;
-        let parent = program.parent().context("a program is in a folder")?;
-        // Everybody may enter it, whoever built it.
+        let parent = program.parent().context("a program is in a directory")?;
+        // Every user may enter it.
         match parent.starts_with("/root") || parent.starts_with("/home") {
             true => Self::below(&env::temp_dir(), io),
             false => Self::below(parent, io),
@@ -83,7 +85,7 @@ impl Rig {
 
     fn connect(&self, way: &str) -> Result<Session> {
         let (transport, protection) = match way {
-            "sealed" => ("tcp", Protection::Encrypt),
+            "encrypted" => ("tcp", Protection::Encrypt),
             _ => (way, Protection::AsAsked),
         };
         let mut options = Options::default()
@@ -162,7 +164,7 @@ impl Mixed {
     }
 }
 
-/// Reads until there are so many bytes, or the file ends.
+/// Reads until it has `length` bytes, or the file ends.
 fn read_all(
     length: usize,
     offset: u64,
@@ -232,7 +234,7 @@ impl Storage for Mixed {
     }
 }
 
-/// Sizes whose offsets and lengths are aligned to so much.
+/// Sizes with offsets and lengths aligned to `alignment`.
 fn aligned(alignment: u64) -> Sizes {
     Sizes {
         alignment,
@@ -269,7 +271,7 @@ fn passes_by(way: &str) -> Result<()> {
     let all = EVEN_BYTES as u64;
 
     direct.write_all_at_blocking(&bytes[..EVEN_BYTES], 0)?;
-    // Nothing of it is in the page cache: the first who reads there has it read from the disk.
+    // The page cache has none of it: the first read there comes from the disk.
     let [before, written] = rig.disk_bytes()?;
     ensure!(written >= all, "{written} bytes were written");
     ensure!(read_remote(cached, EVEN_BYTES, 0)? == bytes[..EVEN_BYTES]);
@@ -305,7 +307,7 @@ fn the_cache_does_where_it_must() -> Result<()> {
         exercise(&rig, way)?;
     }
     let log = rig.server.log();
-    let told = log.matches("file does not support direct I/O").count();
-    ensure!(told == 1, "{told} times: {log}");
+    let count = log.matches("file does not support direct I/O").count();
+    ensure!(count == 1, "{count} times: {log}");
     Ok(())
 }

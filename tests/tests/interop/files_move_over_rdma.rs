@@ -1,5 +1,5 @@
-//! SMB Direct between processes, over emulated RDMA: files come back as they went, and who comes
-//! with something else disturbs nobody.
+//! SMB Direct between processes, over emulated RDMA: files come back unchanged, and clients with
+//! other protocols disturb no other client.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -19,10 +19,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 const FILE_BYTES: usize = (9 << 20) + 4321;
 
 tests!(
-    files_come_back_as_they_went,
-    garbage_disturbs_nobody,
-    who_says_nothing_is_counted,
-    no_device_is_said,
+    files_come_back_unchanged,
+    garbage_disturbs_no_other_client,
+    silent_connections_are_counted,
+    a_missing_device_is_reported,
 );
 
 struct Rig {
@@ -49,8 +49,8 @@ impl Rig {
         })
     }
 
-    /// Connects as the provider of a client would, and says nothing.
-    fn knock(&self) -> Result<Socket> {
+    /// Connects as the provider of a client would, and sends nothing.
+    fn connect(&self) -> Result<Socket> {
         let port = self.server.address("smbdirect").port();
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
         socket.connect(&SockAddr::unix(port::path(port))?)?;
@@ -72,7 +72,7 @@ fn is_closed(socket: &Socket) -> bool {
     }
 }
 
-fn files_come_back_as_they_went() -> Result<()> {
+fn files_come_back_unchanged() -> Result<()> {
     let rig = Rig::new(&[])?;
     let mut bytes = vec![0; FILE_BYTES];
     Random::new(1).fill(&mut bytes);
@@ -101,7 +101,7 @@ fn files_come_back_as_they_went() -> Result<()> {
     Ok(())
 }
 
-fn garbage_disturbs_nobody() -> Result<()> {
+fn garbage_disturbs_no_other_client() -> Result<()> {
     let rig = Rig::new(&[])?;
     let mut hello = vec![1, 0, 0, 0];
     hello.extend(10_u32.to_ne_bytes());
@@ -116,25 +116,25 @@ fn garbage_disturbs_nobody() -> Result<()> {
         ("too long", &[&hello, &[3; 40_000]]),
     ];
     for (name, messages) in peers {
-        let mut socket = rig.knock()?;
+        let mut socket = rig.connect()?;
         for message in messages {
             socket.write_all(message)?;
         }
         ensure!(is_closed(&socket), "{name}: the server goes on");
         rig.client.run(&["ls", "{}"])?;
     }
-    let is_told = || rig.server.log().matches("disconnecting").count() >= 3;
-    wait::until("three lines of the log", Duration::from_secs(10), is_told)?;
+    let is_logged = || rig.server.log().matches("disconnecting").count() >= 3;
+    wait::until("three lines of the log", Duration::from_secs(10), is_logged)?;
     let log = rig.server.log();
     ensure!(log.contains("transport=smbdirect"), "{log}");
     ensure!(log.contains("malformed SMB Direct message"), "{log}");
     Ok(())
 }
 
-fn who_says_nothing_is_counted() -> Result<()> {
+fn silent_connections_are_counted() -> Result<()> {
     let rig = Rig::new(&[("half_open_per_address", 3)])?;
-    let silent: Vec<Socket> = (0..3).map(|_| rig.knock()).collect::<Result<_>>()?;
-    let one_more = rig.knock()?;
+    let silent: Vec<Socket> = (0..3).map(|_| rig.connect()).collect::<Result<_>>()?;
+    let one_more = rig.connect()?;
     ensure!(is_closed(&one_more), "there is no limit");
     wait::for_line(|| rig.server.log(), &["connections refused"])?;
     // They have a few seconds to negotiate.
@@ -145,7 +145,7 @@ fn who_says_nothing_is_counted() -> Result<()> {
     Ok(())
 }
 
-fn no_device_is_said() -> Result<()> {
+fn a_missing_device_is_reported() -> Result<()> {
     let rig = Rig::new(&[])?;
     let client = Client::of("127.0.0.1")?.variable("SMBEAM_RDMA", Some("rdma"));
     let arguments = ["ls", "--transports=smbdirect", "{}"];
@@ -154,6 +154,6 @@ fn no_device_is_said() -> Result<()> {
     let choice = format!("emulated:{nowhere}");
     let client = Client::of("127.0.0.1")?.variable("SMBEAM_RDMA", Some(&choice));
     client.fail(&arguments, 3, &["smbdirect:5445", "5445.sock"])?;
-    fs::metadata(nowhere).context("the folder was made")?;
+    fs::metadata(nowhere).context("the directory was made")?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A client that asks for much and takes nothing in costs itself, and nobody else.
+//! A client that requests much and reads no answer harms itself, and no other client.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,17 +9,17 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server};
 use smbeam_tests::tests;
 
-tests!(reads_that_nobody_takes_in_leave_memory_for_writes);
+tests!(unread_answers_leave_memory_for_writes);
 
-/// The memory of the one worker, and what would take all of it and more.
+/// The memory of the one worker, and a number of READs that need more.
 const MEMORY_MB: i64 = 64;
 const READS: u32 = 24;
 /// The largest READ.
 const LENGTH: u32 = 8 << 20;
-/// The largest WRITE: smaller ones find room in what is left over.
+/// The largest WRITE: smaller ones fit into the rest of the memory.
 const WRITTEN: usize = 8 << 20;
 
-fn reads_that_nobody_takes_in_leave_memory_for_writes() -> Result<()> {
+fn unread_answers_leave_memory_for_writes() -> Result<()> {
     let scratch = Scratch::new("greedy")?;
     let share = scratch.open_directory("share")?;
     // What was never written is in no page cache.
@@ -48,7 +48,7 @@ fn reads_that_nobody_takes_in_leave_memory_for_writes() -> Result<()> {
     let answer = other.hear_final()?.context("the other was thrown out")?;
     ensure!(answer.status() == 0, "{:#x}", answer.status());
     ensure!(std::fs::metadata(share.join("small"))?.len() == WRITTEN as u64);
-    // And who takes the answers in after all gets each of them.
+    // The greedy client receives every answer as soon as it reads.
     for _ in 0..READS {
         let answer = greedy
             .hear_final()?

@@ -1,4 +1,5 @@
-//! Connections that never log in are bounded in number, in time and in bytes, and hold nobody up.
+//! Connections that never log in are bounded in number, in time and in bytes, and delay no other
+//! client.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::thread;
@@ -14,7 +15,7 @@ use smbeam_tests::tests;
 use socket2::{Domain, Socket, Type};
 
 tests!(
-    a_thousand_silent_connections_hold_nobody_up,
+    a_thousand_silent_connections_delay_no_other_client,
     silent_connections_end_in_time,
     a_sender_of_one_byte_a_second_is_closed,
 );
@@ -36,14 +37,14 @@ fn start(scratch: &Scratch, limits: &[(&str, u64)]) -> Result<Server> {
     Server::start_alone(plan)
 }
 
-fn a_thousand_silent_connections_hold_nobody_up() -> Result<()> {
+fn a_thousand_silent_connections_delay_no_other_client() -> Result<()> {
     let scratch = Scratch::new("silent")?;
     let server = start(&scratch, &[PER_ADDRESS, ("login_timeout_ms", 60_000)])?;
     let mut silent = Vec::new();
     for _ in 0..CONNECTIONS {
         silent.push(Raw::connect(server.tcp)?);
     }
-    // Somebody at another address does not notice.
+    // A client at another address does not notice.
     let start = Instant::now();
     let elsewhere = Ipv4Addr::new(127, 0, 0, 2);
     let mut other = Raw::on(connect_from(elsewhere, server.tcp)?)?;

@@ -17,7 +17,7 @@ const FILES: u32 = 100_000;
 
 fn every_name_is_listed_once() -> Result<()> {
     let lab = Lab::find()?;
-    let scratch = Scratch::new("folder")?;
+    let scratch = Scratch::new("dir")?;
     let share = scratch.open_directory("share")?;
     fill(&share, FILES)?;
     let server = Server::start(&lab, Plan::sharing(&share))?;

@@ -1,5 +1,5 @@
 //! libsmb2, which media players, consoles and televisions speak SMB with, lists, puts, gets, cuts,
-//! renames and deletes, plain, signed and sealed, in every dialect; many READs are in flight at
+//! renames and deletes, plain, signed and encrypted, in every dialect; many READs are in flight at
 //! once.
 
 use anyhow::{Result, ensure};
@@ -8,24 +8,20 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Plan, Server};
 use smbeam_tests::tests;
 
-tests!(
-    what_is_in_the_clear_works,
-    what_is_signed_works,
-    what_is_sealed_works
-);
+tests!(plain_messages_work, signing_works, encryption_works);
 
 const PROGRAM: &str = include_str!("../../src/python/libsmb2_works.py");
 
-fn what_is_in_the_clear_works() -> Result<()> {
+fn plain_messages_work() -> Result<()> {
     works("none", &["any", "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1"])
 }
 
-fn what_is_signed_works() -> Result<()> {
+fn signing_works() -> Result<()> {
     works("sign", &["any", "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1"])
 }
 
-fn what_is_sealed_works() -> Result<()> {
-    works("seal", &["any", "3.0", "3.0.2", "3.1.1"])
+fn encryption_works() -> Result<()> {
+    works("encrypt", &["any", "3.0", "3.0.2", "3.1.1"])
 }
 
 fn works(protection: &str, dialects: &[&str]) -> Result<()> {
@@ -33,7 +29,7 @@ fn works(protection: &str, dialects: &[&str]) -> Result<()> {
     let scratch = Scratch::new("libsmb2")?;
     let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.signing_required = protection == "sign";
-    plan.encryption_required = protection == "seal";
+    plan.encryption_required = protection == "encrypt";
     let server = Server::start(&lab, plan)?;
     let port = server.tcp.port().to_string();
     for dialect in dialects {

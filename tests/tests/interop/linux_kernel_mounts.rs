@@ -1,4 +1,4 @@
-//! A stock Linux kernel mounts a share with every dialect, plain and sealed, and works on it.
+//! A stock Linux kernel mounts a share with every dialect, plain and encrypted, and works on it.
 
 use std::fs;
 
@@ -14,15 +14,15 @@ use smbeam_tests::tests;
 tests!(
     with_smb_2_1,
     with_smb_3_0,
-    with_smb_3_0_sealed,
+    with_smb_3_0_encrypted,
     with_smb_3_0_2,
-    with_smb_3_0_2_sealed,
+    with_smb_3_0_2_encrypted,
     with_smb_3_1_1,
     with_smb_3_1_1_signed,
-    with_smb_3_1_1_sealed,
+    with_smb_3_1_1_encrypted,
     with_smb_3_0_on_four_channels,
     with_smb_3_1_1_on_four_channels,
-    with_smb_3_1_1_sealed_on_four_channels,
+    with_smb_3_1_1_encrypted_on_four_channels,
     two_mounts_lock_a_file,
 );
 
@@ -36,7 +36,7 @@ fn with_smb_3_0() -> Result<()> {
     works_on_a_mount("vers=3.0")
 }
 
-fn with_smb_3_0_sealed() -> Result<()> {
+fn with_smb_3_0_encrypted() -> Result<()> {
     works_on_a_mount("vers=3.0,seal")
 }
 
@@ -44,7 +44,7 @@ fn with_smb_3_0_2() -> Result<()> {
     works_on_a_mount("vers=3.0.2")
 }
 
-fn with_smb_3_0_2_sealed() -> Result<()> {
+fn with_smb_3_0_2_encrypted() -> Result<()> {
     works_on_a_mount("vers=3.0.2,seal")
 }
 
@@ -56,7 +56,7 @@ fn with_smb_3_1_1_signed() -> Result<()> {
     works_on_a_mount("vers=3.1.1,sign")
 }
 
-fn with_smb_3_1_1_sealed() -> Result<()> {
+fn with_smb_3_1_1_encrypted() -> Result<()> {
     works_on_a_mount("vers=3.1.1,seal")
 }
 
@@ -68,7 +68,7 @@ fn with_smb_3_1_1_on_four_channels() -> Result<()> {
     works_on_a_mount("vers=3.1.1,multichannel,max_channels=4")
 }
 
-fn with_smb_3_1_1_sealed_on_four_channels() -> Result<()> {
+fn with_smb_3_1_1_encrypted_on_four_channels() -> Result<()> {
     works_on_a_mount("vers=3.1.1,seal,multichannel,max_channels=4")
 }
 
@@ -88,7 +88,7 @@ fn two_mounts_lock_a_file() -> Result<()> {
     Ok(())
 }
 
-/// What the guest does: who finds the file locked fails or waits; a close unlocks it.
+/// The script of the guest: the second mount fails or waits at the locked file; a close unlocks it.
 fn locks_script() -> String {
     let (name, password) = (ALICE.name, ALICE.password);
     format!(

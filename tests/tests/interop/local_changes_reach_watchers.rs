@@ -31,13 +31,13 @@ fn what_happens_on_the_disk_and_through_the_server_is_heard_once() -> Result<()>
         fs::rename(directory.join("new"), directory.join("Renamed"))?;
         other.run("mkdir watched/there\nrename watched/Renamed watched/back")?;
         fs::create_dir_all(directory.join("deep/er"))?;
-        // What is gone before the server looks nobody can tell.
+        // The server cannot see an entry that is removed before it looks.
         wait_for_marks(server, 5)?;
         fs::write(directory.join("deep/er/file"), "bytes")?;
         fs::remove_file(directory.join("deep/er/file"))?;
         Ok(())
     })?;
-    // What data were written may be told apart from the new file, or with it.
+    // The server may report the written data with the new file, or separately.
     let heard: Vec<_> = heard
         .lines()
         .filter(|line| !line.starts_with("0003"))
@@ -110,7 +110,7 @@ fn watch(change: impl FnOnce(&Path, &Server, &Smbclient<'_>) -> Result<()>) -> R
     let server = Server::start(&lab, Plan::sharing(&share))?;
     ensure!(
         server.subject == Subject::Smbeam,
-        "smbd does not see what is below a folder"
+        "smbd does not see what is below a directory"
     );
     thread::scope(|scope| {
         let watching = scope.spawn(|| Smbclient::new(&lab, &server).try_run("notify watched"));

@@ -1,4 +1,4 @@
-//! Two clients at one file: what the one has locked or not shared the other is refused.
+//! Two clients at one file: locks and share modes of the one refuse requests of the other.
 
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use smbeam_client::{File, LockKind, OpenOptions, Share, Status, Wait, WriteOptio
 
 for_each_transport!(
     locked_ranges_are_kept,
-    who_waits_for_a_lock_gets_it,
-    who_waits_for_a_lock_may_give_up,
-    what_is_not_shared_is_kept,
+    a_waiting_client_gets_the_lock,
+    a_waiting_client_may_give_up,
+    share_modes_are_kept,
     locks_end_with_a_connection,
 );
 
-/// After so long somebody who waits has asked. Nothing depends on it but how much is seen.
+/// Time after which the request of the waiting client has probably arrived. With a shorter time the
+/// test checks less, and does not fail.
 const A_WHILE: Duration = Duration::from_millis(300);
 
 struct Two {
@@ -55,7 +56,7 @@ fn locked_ranges_are_kept(peer: Peer) -> Result<()> {
         count? == 1000 && bytes == vec![3; 1000],
         "what was written is not there"
     );
-    // Readers share; nobody writes.
+    // Readers share the range; no client writes.
     mine.lock(0..10, LockKind::Shared, false).wait()?;
     other.lock(0..10, LockKind::Shared, false).wait()?;
     other.read_at(vec![0; 10], 0).wait().0?;
@@ -63,7 +64,7 @@ fn locked_ranges_are_kept(peer: Peer) -> Result<()> {
     assert_status(mine.unlock(0..9).wait(), Status::RANGE_NOT_LOCKED)
 }
 
-fn who_waits_for_a_lock_gets_it(peer: Peer) -> Result<()> {
+fn a_waiting_client_gets_the_lock(peer: Peer) -> Result<()> {
     let two = two(peer)?;
     let [mine, other] = [open(&two.shares[0])?, open(&two.shares[1])?];
     mine.lock(0..100, LockKind::Exclusive, false).wait()?;
@@ -75,24 +76,24 @@ fn who_waits_for_a_lock_gets_it(peer: Peer) -> Result<()> {
     assert_status(refused, Status::LOCK_NOT_GRANTED)
 }
 
-fn who_waits_for_a_lock_may_give_up(peer: Peer) -> Result<()> {
+fn a_waiting_client_may_give_up(peer: Peer) -> Result<()> {
     let two = two(peer)?;
     let [mine, other] = [open(&two.shares[0])?, open(&two.shares[1])?];
     mine.lock(0..100, LockKind::Exclusive, false).wait()?;
     let mut waiting = Box::pin(other.lock(50..150, LockKind::Exclusive, true));
     ensure!(within(A_WHILE, &mut waiting).is_none(), "it was granted");
     drop(waiting);
-    // The answers come in the order of the requests: after this one nobody waits any more.
+    // The answers come in the order of the requests: after this one no client waits any more.
     other.share().session().echo().wait()?;
     mine.unlock(0..100).wait()?;
     soon(
-        "the lock that nobody else wants",
+        "the lock without a competing request",
         mine.lock(50..150, LockKind::Exclusive, true),
     )??;
     Ok(())
 }
 
-fn what_is_not_shared_is_kept(peer: Peer) -> Result<()> {
+fn share_modes_are_kept(peer: Peer) -> Result<()> {
     let two = two(peer)?;
     let alone = OpenOptions::new().read(true).share(true, false, false);
     let mine = two.shares[0].open("file", &alone).wait()?;
@@ -116,6 +117,6 @@ fn locks_end_with_a_connection(peer: Peer) -> Result<()> {
     mine.lock(0..100, LockKind::Exclusive, false).wait()?;
     let waiting = other.lock(0..100, LockKind::Exclusive, true);
     two.shares[0].session().close().wait()?;
-    soon("the lock of somebody who left", waiting)??;
+    soon("the lock of a closed session", waiting)??;
     Ok(())
 }

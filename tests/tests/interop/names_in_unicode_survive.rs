@@ -17,7 +17,7 @@ tests!(
 );
 
 /// Greek, Japanese, a face (a surrogate pair), a family (pairs with joiners), a decomposed letter,
-/// letters beyond the basic plane, spaces and dots inside.
+/// characters beyond the basic plane, spaces and dots inside.
 const NAMES: [&str; 7] = [
     "\u{39a}\u{3b1}\u{3bb}\u{3b7}\u{3bc}\u{3ad}\u{3c1}\u{3b1}.txt",
     "\u{65e5}\u{672c}\u{8a9e}",

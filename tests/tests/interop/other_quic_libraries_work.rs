@@ -1,5 +1,5 @@
-//! Libraries of QUIC that nobody here uses carry a client's work as TCP does, whatever they choose
-//! of what the protocol leaves to them.
+//! QUIC libraries that smbeam does not use carry a client's work as TCP does, with every choice
+//! that the protocol leaves to them.
 
 use anyhow::{Context as _, Result};
 use smbeam_tests::certificates::Authority;
@@ -11,7 +11,7 @@ use smbeam_tests::tests;
 
 tests!(
     aioquic_works_with_every_cipher,
-    aioquic_that_prefers_version_2_is_told_of_version_1,
+    aioquic_that_prefers_version_2_falls_back_to_version_1,
     aioquic_may_change_keys_and_identifiers_at_any_time,
 );
 
@@ -22,7 +22,7 @@ fn aioquic_works_with_every_cipher() -> Result<()> {
     work(&["aes128", "aes256", "chacha20"])
 }
 
-fn aioquic_that_prefers_version_2_is_told_of_version_1() -> Result<()> {
+fn aioquic_that_prefers_version_2_falls_back_to_version_1() -> Result<()> {
     work(&["version2"])
 }
 
@@ -55,7 +55,7 @@ fn work(manners: &[&str]) -> Result<()> {
             ALICE.password,
             // In the newest it copies files besides, which would take a library in Python minutes.
             "3.0.2",
-            "seal",
+            "encrypt",
         ];
         python
             .run(BRIDGE, &arguments)

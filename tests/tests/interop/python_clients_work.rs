@@ -1,6 +1,6 @@
 //! smbprotocol, impacket and pysmb list, put, get, rename and delete in every dialect that they
-//! speak, with and without signatures and sealing. The first two open files with FILE_WRITE_DATA
-//! only, and look at statuses that smbclient does not look at.
+//! speak, with and without signatures and encryption. The first two open files with FILE_WRITE_DATA
+//! only, and check statuses that smbclient does not check.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const SMBPROTOCOL: &str = include_str!("../../src/python/smbprotocol_works.py");
 const IMPACKET: &str = include_str!("../../src/python/impacket_works.py");
 const PYSMB: &str = include_str!("../../src/python/pysmb_works.py");
 /// What the server requires.
-const PROTECTIONS: [&str; 3] = ["none", "sign", "seal"];
+const PROTECTIONS: [&str; 3] = ["none", "sign", "encrypt"];
 
 fn smbprotocol_works() -> Result<()> {
     for protection in PROTECTIONS {
@@ -36,7 +36,7 @@ fn smbprotocol_works() -> Result<()> {
 fn impacket_works() -> Result<()> {
     for protection in PROTECTIONS {
         let dialects: &[&str] = match protection {
-            "seal" => &["3.0", "3.1.1"],
+            "encrypt" => &["3.0", "3.1.1"],
             _ => &["2.0.2", "2.1", "3.0", "3.1.1"],
         };
         work(IMPACKET, protection, dialects, &[])?;
@@ -73,7 +73,7 @@ fn work(program: &str, protection: &str, dialects: &[&str], more: &[&str]) -> Re
     let other = Share::new("other", &elsewhere.open_directory("other")?);
     plan.shares.push(other);
     plan.signing_required = protection == "sign";
-    plan.encryption_required = protection == "seal";
+    plan.encryption_required = protection == "encrypt";
     let server = Server::start(&lab, plan)?;
     let port = server.tcp.port().to_string();
     for dialect in dialects {

@@ -1,4 +1,5 @@
-//! Clients of QUIC that break its rules or SMB's lose their connection, and nobody else notices.
+//! Clients of QUIC that break its rules or those of SMB lose their connection, and no other client
+//! notices.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -16,7 +17,7 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Subject};
 use smbeam_tests::{tests, wait};
 
 tests!(
-    who_does_not_speak_smb_is_refused_in_the_handshake,
+    a_client_without_smb_is_refused_in_the_handshake,
     a_second_stream_ends_the_connection,
     a_datagram_ends_the_connection,
     more_than_the_window_ends_the_connection,
@@ -25,7 +26,7 @@ tests!(
     garbage_closes_the_connection,
     a_large_frame_is_not_awaited,
     a_frame_that_trickles_in_is_not_awaited,
-    who_never_reads_is_disconnected_and_costs_little,
+    a_client_that_never_reads_is_disconnected_and_costs_little,
     a_client_that_moves_is_not_followed,
 );
 
@@ -57,11 +58,12 @@ struct Site {
 
 impl Site {
     fn new() -> Result<Site> {
-        Site::patient(FRAME_TIME_MS)
+        Site::with_frame_time(FRAME_TIME_MS)
     }
 
-    /// One that waits so many milliseconds for a frame, and for who takes nothing in.
-    fn patient(frame_time: u64) -> Result<Site> {
+    /// A server that waits `frame_time` milliseconds for a frame, and for a client that reads
+    /// nothing.
+    fn with_frame_time(frame_time: u64) -> Result<Site> {
         if Subject::chosen() == Subject::Samba {
             return Err(Missing("smbd needs a module of the kernel for QUIC".into()).into());
         }
@@ -146,7 +148,7 @@ fn check_closed_for(peer: &mut Peer, code: TransportErrorCode) -> Result<()> {
     }
 }
 
-fn who_does_not_speak_smb_is_refused_in_the_handshake() -> Result<()> {
+fn a_client_without_smb_is_refused_in_the_handshake() -> Result<()> {
     /// Of TLS. RFC 7301 3.2
     const NO_APPLICATION_PROTOCOL: u8 = 120;
     let mut site = Site::new()?;
@@ -168,7 +170,7 @@ fn who_does_not_speak_smb_is_refused_in_the_handshake() -> Result<()> {
 fn a_second_stream_ends_the_connection() -> Result<()> {
     let mut site = Site::new()?;
     let manner = Manner {
-        beliefs: vec![
+        overrides: vec![
             (parameter::MAX_STREAMS_BIDI, 100),
             (parameter::MAX_STREAMS_UNI, 100),
             (parameter::MAX_STREAM_DATA_UNI, 1 << 20),
@@ -199,7 +201,7 @@ fn a_second_stream_ends_the_connection() -> Result<()> {
 fn a_datagram_ends_the_connection() -> Result<()> {
     let mut site = Site::new()?;
     let manner = Manner {
-        beliefs: vec![(parameter::MAX_DATAGRAM_FRAME_SIZE, 1000)],
+        overrides: vec![(parameter::MAX_DATAGRAM_FRAME_SIZE, 1000)],
         ..Manner::default()
     };
     let mut stranger = site.negotiated(&manner)?;
@@ -212,10 +214,10 @@ fn a_datagram_ends_the_connection() -> Result<()> {
 /// The server takes nothing in while its answers are not taken in either.
 fn more_than_the_window_ends_the_connection() -> Result<()> {
     const HUGE: u64 = 1 << 40;
-    let mut site = Site::patient(60_000)?;
+    let mut site = Site::with_frame_time(60_000)?;
     let manner = Manner {
         window: 1000,
-        beliefs: vec![
+        overrides: vec![
             (parameter::MAX_DATA, HUGE),
             (parameter::MAX_STREAM_DATA_BIDI_REMOTE, HUGE),
         ],
@@ -336,11 +338,11 @@ fn a_frame_that_trickles_in_is_not_awaited() -> Result<()> {
     site.check_others()
 }
 
-/// What the server may need for one client, whatever that does: the windows of both directions,
-/// and as much again for what the allocator makes of it.
+/// Bytes of memory that the server may need for one client: the windows of both directions, and
+/// as much again for the allocator.
 const MEMORY_OF_ONE: usize = (2 * (16 + 16)) << 20;
 
-fn who_never_reads_is_disconnected_and_costs_little() -> Result<()> {
+fn a_client_that_never_reads_is_disconnected_and_costs_little() -> Result<()> {
     let mut site = Site::new()?;
     let manner = Manner {
         window: 1000,
@@ -360,7 +362,8 @@ fn who_never_reads_is_disconnected_and_costs_little() -> Result<()> {
     site.check_others()
 }
 
-/// Asks until the server has had enough, and reads no answer; tells the most memory it had.
+/// Sends requests until the server disconnects, and reads no answer. Returns the peak of its memory
+/// in bytes.
 fn flood(peer: &mut Peer, memory: impl Fn() -> Result<usize>) -> Result<usize> {
     /// What fills every window many times: each of 72 bytes, as the answers are.
     const BATCHES: u64 = 4000;

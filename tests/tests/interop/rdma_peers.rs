@@ -1,5 +1,5 @@
 //! The Linux kernel's client and server over SMB Direct, on devices for iWARP and for RoCE, against
-//! the two ends of smbeam. Both ends run in one guest, whose kernel has the devices.
+//! the two ends of smbeam. Both ends run in one guest. Its kernel has the devices.
 //!
 //! `cargo xtask test rdma` runs it. `SMBEAM_SUBJECT=ksmbd` puts the kernel's server in place of
 //! ours: what fails then is not ours. `SMBEAM_TRANSPORT=tcp` goes without RDMA.
@@ -22,27 +22,27 @@ use smbeam_tests::rdma;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{self, ALICE};
 
-/// The first argument of this program in the guest, where it is what works on a share.
+/// The first argument of this program in the guest, where it works on a share.
 const EXERCISE: &str = "exercise";
 /// Bytes of the files that take many messages. The larger takes longer than it takes to pull the
 /// device out.
 const LARGE_BYTES: u64 = 48 << 20;
-const SEALED_BYTES: u64 = 16 << 20;
+const ENCRYPTED_BYTES: u64 = 16 << 20;
 const BRIEF_BYTES: u64 = 4 << 20;
 const LARGER_BYTES: u64 = 128 << 20;
 const OPERATIONS: u32 = 300;
-/// As many as are not done when the device is pulled out.
+/// Enough operations that some are left when the script removes the device.
 const RESET_OPERATIONS: u32 = 200;
 
-/// What one test is about.
+/// The variant of one test.
 #[derive(Clone, Copy)]
 struct Case {
     script: &'static str,
     device: &'static str,
     /// Whether both ends are ours, and find RDMA by themselves.
     own: bool,
-    /// Whether everything is sealed.
-    sealed: bool,
+    /// Whether everything is encrypted.
+    encrypted: bool,
     /// More options of the kernel's mount; where there are some, the exercises are left out.
     mount: &'static str,
     /// Whether the device is pulled out meanwhile.
@@ -57,25 +57,31 @@ const CHANNELS: &str = "multichannel,max_channels=2";
 
 const CASES: &[(&str, Case)] = &[
     ("kernel_client_siw", plain(KERNEL_CLIENT, "siw")),
-    ("kernel_client_siw_sealed", sealed(KERNEL_CLIENT, "siw")),
+    (
+        "kernel_client_siw_encrypted",
+        encrypted(KERNEL_CLIENT, "siw"),
+    ),
     ("kernel_client_siw_reset", reset(KERNEL_CLIENT, "siw")),
     ("kernel_client_rxe", plain(KERNEL_CLIENT, "rxe")),
-    ("kernel_client_rxe_sealed", sealed(KERNEL_CLIENT, "rxe")),
+    (
+        "kernel_client_rxe_encrypted",
+        encrypted(KERNEL_CLIENT, "rxe"),
+    ),
     ("kernel_client_rxe_reset", reset(KERNEL_CLIENT, "rxe")),
     ("kernel_client_siw_signed", mounted(SIGNED, "siw")),
     ("kernel_client_rxe_signed", mounted(SIGNED, "rxe")),
     // What it reads by default does not fit into a message.
     (
-        "kernel_client_rxe_sealed_in_small_pieces",
+        "kernel_client_rxe_encrypted_in_small_pieces",
         mounted("seal", "rxe"),
     ),
     ("kernel_client_siw_channels", mounted(CHANNELS, "siw")),
     ("kernel_client_rxe_channels", mounted(CHANNELS, "rxe")),
     ("own_client_siw", plain(OWN_CLIENT, "siw")),
-    ("own_client_siw_sealed", sealed(OWN_CLIENT, "siw")),
+    ("own_client_siw_encrypted", encrypted(OWN_CLIENT, "siw")),
     ("own_client_siw_reset", reset(OWN_CLIENT, "siw")),
     ("own_client_rxe", plain(OWN_CLIENT, "rxe")),
-    ("own_client_rxe_sealed", sealed(OWN_CLIENT, "rxe")),
+    ("own_client_rxe_encrypted", encrypted(OWN_CLIENT, "rxe")),
     ("own_client_rxe_reset", reset(OWN_CLIENT, "rxe")),
     ("own_ends_siw", own(plain(OWN_CLIENT, "siw"))),
     ("own_ends_rxe", own(plain(OWN_CLIENT, "rxe"))),
@@ -87,7 +93,7 @@ const fn plain(script: &'static str, device: &'static str) -> Case {
         script,
         device,
         own: false,
-        sealed: false,
+        encrypted: false,
         mount: "",
         reset: false,
     }
@@ -100,9 +106,9 @@ const fn mounted(mount: &'static str, device: &'static str) -> Case {
     }
 }
 
-const fn sealed(script: &'static str, device: &'static str) -> Case {
+const fn encrypted(script: &'static str, device: &'static str) -> Case {
     Case {
-        sealed: true,
+        encrypted: true,
         ..plain(script, device)
     }
 }
@@ -163,8 +169,8 @@ impl Case {
         let directory = scratch.path();
         make_tree(tree, 6)?;
         give_tree_to(tree, ALICE.id)?;
-        let large = match (self.sealed, self.mount) {
-            (true, _) => SEALED_BYTES,
+        let large = match (self.encrypted, self.mount) {
+            (true, _) => ENCRYPTED_BYTES,
             (false, "" | CHANNELS) => LARGE_BYTES,
             (false, _) => BRIEF_BYTES,
         };
@@ -182,8 +188,8 @@ impl Case {
     fn script(&self, directory: &Path) -> String {
         let variable = |name, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.into());
         let is_kernel = self.script == KERNEL_CLIENT;
-        let options = match (is_kernel, self.sealed) {
-            // Sealed messages of the sizes that it chooses by itself are larger than it can send.
+        let options = match (is_kernel, self.encrypted) {
+            // Encrypted messages of its default sizes are larger than it can send.
             (true, true) => "seal,rsize=131072,wsize=131072",
             (true, false) if self.mount.is_empty() => "sec=ntlmssp",
             (true, false) => self.mount,
@@ -200,10 +206,10 @@ impl Case {
             ("SERVER", &variable("SMBEAM_SUBJECT", server)),
             ("TRANSPORT", &variable("SMBEAM_TRANSPORT", transport)),
             ("OPTIONS", options),
-            ("PROTECTION", if self.sealed { "seal" } else { "" }),
+            ("PROTECTION", if self.encrypted { "encrypt" } else { "" }),
             ("BRIEF", self.mount),
             ("RESET", if self.reset { "yes" } else { "" }),
-            ("FOLDER", &directory.display().to_string()),
+            ("DIRECTORY", &directory.display().to_string()),
             ("NAME", ALICE.name),
             ("PASSWORD", ALICE.password),
             ("OPERATIONS", &OPERATIONS.to_string()),
@@ -219,7 +225,7 @@ fn exercise(arguments: &[String]) -> Result<()> {
         bail!("usage: {EXERCISE} TRANSPORT PROTECTION HOST OPERATIONS SIZES");
     };
     let options = over(transport)?.protection(match protection.as_str() {
-        "seal" => Protection::Encrypt,
+        "encrypt" => Protection::Encrypt,
         _ => Protection::AsAsked,
     });
     let credentials = Credentials::new(None, ALICE.name, ALICE.password);

@@ -10,7 +10,7 @@ use smbeam_tests::tests;
 
 tests!(
     smbclient_lists_shares,
-    nobody_in_particular_lists_shares,
+    an_anonymous_client_lists_shares,
     rpcclient_asks_about_shares_and_server,
     long_lists_come_whole,
 );
@@ -43,7 +43,7 @@ fn list(client: &Smbclient<'_>, server: &Server) -> Result<Vec<String>> {
     Ok(shares)
 }
 
-/// Who may not enter a share sees it all the same; so does Samba have it.
+/// A user without access to a share sees it in the list, as with Samba.
 const SHARES: [&str; 5] = [
     "Disk closed",
     "Disk data",
@@ -67,7 +67,7 @@ fn smbclient_lists_shares() -> Result<()> {
     Ok(())
 }
 
-fn nobody_in_particular_lists_shares() -> Result<()> {
+fn an_anonymous_client_lists_shares() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("list")?;
     let server = Server::start(&lab, plan(&scratch)?)?;

@@ -1,4 +1,4 @@
-//! A stock smbclient puts, gets, lists, renames and deletes, plain, signed and sealed.
+//! A stock smbclient puts, gets, lists, renames and deletes, plain, signed and encrypted.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ tests!(
     many_small_files_come_back,
     a_copy_on_the_server_is_the_same_file,
     a_read_only_share_is_not_changed,
-    a_sealed_share_is_not_served_plain,
+    an_encrypted_share_is_not_served_plain,
 );
 
 /// Not a multiple of any buffer, and larger than the largest single READ.
@@ -78,7 +78,7 @@ fn a_file_that_its_name_hides_is_put_twice() -> Result<()> {
 
 fn directories_are_made_renamed_and_removed() -> Result<()> {
     let lab = Lab::find()?;
-    let scratch = Scratch::new("folders")?;
+    let scratch = Scratch::new("directories")?;
     let share = scratch.open_directory("share")?;
     let server = Server::start(&lab, Plan::sharing(&share))?;
     for protection in Protection::ALL {
@@ -167,7 +167,7 @@ fn a_read_only_share_is_not_changed() -> Result<()> {
     for command in [
         "put here new",
         "del there",
-        "mkdir folder",
+        "mkdir dir",
         "rename there away",
     ] {
         let refused = client.try_run(command)?;
@@ -183,9 +183,9 @@ fn a_read_only_share_is_not_changed() -> Result<()> {
     Ok(())
 }
 
-fn a_sealed_share_is_not_served_plain() -> Result<()> {
+fn an_encrypted_share_is_not_served_plain() -> Result<()> {
     let lab = Lab::find()?;
-    let scratch = Scratch::new("sealed")?;
+    let scratch = Scratch::new("encrypted")?;
     let share = scratch.open_directory("share")?;
     fs::write(share.join("there"), "text")?;
     let mut plan = Plan::sharing(&share);
@@ -196,7 +196,7 @@ fn a_sealed_share_is_not_served_plain() -> Result<()> {
         .clone()
         .protection(Protection::Encrypt)
         .run("get there here")?;
-    // SMB 2.1 cannot seal.
+    // SMB 2.1 cannot encrypt.
     let refused = client.dialect("SMB2_10").try_run("ls")?;
     ensure!(refused.failed_with("NT_STATUS_ACCESS_DENIED"), "{refused}");
     Ok(())

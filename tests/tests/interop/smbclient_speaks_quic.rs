@@ -58,7 +58,7 @@ impl Site {
         })
     }
 
-    /// smbclient, which believes those for whom `authority` vouches.
+    /// smbclient, which trusts the certificates of `authority`.
     fn client(&self, authority: &Path) -> Smbclient<'_> {
         Smbclient::new(&self.lab, &self.server)
             .framing(Framing::Quic(NAME))
@@ -100,7 +100,7 @@ fn what_is_put_arrives_whole() -> Result<()> {
     let local = site.scratch.open_directory("local")?;
     let there = site.scratch.path().join("share/file");
     write_random(&local.join("file"), large_bytes(), 2)?;
-    // Told of large WRITEs it would need hours.
+    // With large WRITEs it would need hours.
     for protection in [Protection::Off, Protection::Encrypt] {
         let client = site.client(&site.authority.file);
         let client = client.protection(protection).directory(&local);

@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_tests::client::Client;
-use smbeam_tests::direct::{Direct, Header, Heard, PATIENCE, RECEIVES, Transfer, kind, port};
+use smbeam_tests::direct::{ANSWER_LIMIT, Direct, Header, Heard, RECEIVES, Transfer, kind, port};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::tests;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -22,7 +22,7 @@ tests!(
 const PORT: u16 = 5445;
 /// The exit code of a client that cannot connect or stay connected.
 const CONNECTION_LOST: i32 = 3;
-/// The exit code of a client whose server does not answer.
+/// The exit code of a client without an answer of the server.
 const NO_ANSWER: i32 = 9;
 
 /// What a server answers. \[MS-SMBD\] 2.2.2
@@ -54,7 +54,7 @@ fn run(script: &'static Script, arguments: &[&str]) -> Result<smbeam_tests::clie
     let (done, is_done) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let server = scope.spawn(move || -> Result<()> {
-            listener.set_read_timeout(Some(PATIENCE))?;
+            listener.set_read_timeout(Some(ANSWER_LIMIT))?;
             let (socket, _) = listener.accept()?;
             let direct = Direct::on(socket, 0);
             let result = script(&direct);
@@ -98,7 +98,7 @@ fn fails(script: &'static Script, what: &str, words: &str) -> Result<()> {
 /// Takes the negotiation in and answers.
 fn negotiate(direct: &Direct, response: &Response) -> Result<()> {
     direct.hello(RECEIVES + 1)?;
-    let heard = direct.hear_sent(PATIENCE)?;
+    let heard = direct.hear_sent(ANSWER_LIMIT)?;
     ensure!(
         matches!(&heard, Heard::Sent(bytes) if bytes.len() == 20),
         "{heard:?}"
@@ -109,7 +109,7 @@ fn negotiate(direct: &Direct, response: &Response) -> Result<()> {
 /// Waits for the first message of SMB.
 fn hear_smb(direct: &Direct) -> Result<()> {
     loop {
-        match direct.hear_sent(PATIENCE)? {
+        match direct.hear_sent(ANSWER_LIMIT)? {
             Heard::Sent(bytes) if bytes.get(24..28) == Some(b"\xfeSMB") => return Ok(()),
             Heard::Sent(_) => {}
             heard => bail!("no SMB: {heard:?}"),
@@ -189,7 +189,7 @@ fn every_field_of_the_answer_is_checked() -> Result<()> {
     for length in [0, 1, 31] {
         let script: Box<Script> = Box::new(move |direct| {
             direct.hello(RECEIVES + 1)?;
-            direct.hear_sent(PATIENCE)?;
+            direct.hear_sent(ANSWER_LIMIT)?;
             direct.send(&GOOD.encode()[..length])
         });
         let what = format!("an answer of {length} bytes");
@@ -257,7 +257,7 @@ fn transfers_of_a_server_are_checked() -> Result<()> {
         });
         fails(Box::leak(script), name, words)?;
     }
-    // More than the client has granted: it was told nothing that it could grant for.
+    // More SENDs than the client has granted credits: it received nothing that grants new ones.
     let script: &Script = &|direct| {
         negotiate(direct, &GOOD)?;
         for _ in 0..2000 {
@@ -320,8 +320,8 @@ fn silence_is_borne_for_as_long_as_was_said() -> Result<()> {
     };
     // That takes as long as a login may.
     let output = run(one_credit, &["ls", "{}"])?;
-    let is_told = output.errors.contains("the server did not answer in time");
-    ensure!(output.code == Some(NO_ANSWER) && is_told, "{output}");
+    let is_reported = output.errors.contains("the server did not answer in time");
+    ensure!(output.code == Some(NO_ANSWER) && is_reported, "{output}");
     fails(
         &|direct| direct.hello(0),
         "no receives",

@@ -1,5 +1,5 @@
 //! smbprotocol comes with tests that its authors run against Windows and Samba: nine hundred
-//! looks at what a server answers, by somebody else.
+//! checks of the answers of a server, by other authors.
 
 use std::fs;
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use smbeam_tests::{tests, wait};
 
 tests!(smbprotocols_own_tests_pass);
 
-/// Its tests of files name no port, which has to be 445 then; so the address is of nobody else.
+/// Its tests of files name no port, so the port must be 445. No other server uses this address.
 const ADDRESS: &str = "127.0.44.5";
 /// Fewer than these: something is wrong with how they are run.
 const AT_LEAST: usize = 850;
@@ -25,15 +25,15 @@ const FIXTURES: &str = include_str!("../../src/python/smbprotocol_fixtures.py");
 /// Files of tests that want a domain with DFS.
 const WITHOUT_DFS: [&str; 2] = ["test_dfs.py", "test_smbclient_pool.py"];
 
-/// What cannot pass, or not yet.
+/// The tests that cannot pass, or not yet.
 const LEFT_OUT: [&str; 6] = [
-    // Leases, streams and extended attributes are not there yet.
+    // The server has no leases, streams and extended attributes yet.
     "test_create_file_with_lease",
     "test_open_file_with_ads",
     "test_xattr_file",
     // It wants a second share of a certain name.
     "test_rename_fail_dst_different_root",
-    // It takes a server that grants so many credits for one that takes as much in one WRITE.
+    // It derives the largest WRITE from the number of granted credits.
     "test_credit_calculation_with_compound_requests",
     // It wants a fixture that only its authors have.
     "closes_scandir_iterator_on_unhandled_exception",
@@ -88,9 +88,9 @@ fn run(python: &Python, directory: &Path) -> Result<()> {
 /// A server with the two shares that its tests know.
 fn serve(scratch: &Scratch) -> Result<Background> {
     let path = |name: &str| scratch.path().join(name).display().to_string();
-    let (share, sealed) = (
+    let (share, encrypted) = (
         scratch.open_directory("share")?,
-        scratch.open_directory("sealed")?,
+        scratch.open_directory("encrypted")?,
     );
     let config = format!(
         "[server]\nlisten = [\"{ADDRESS}\"]\ntransports = [\"tcp:445\"]\nusers = \"{}\"\n\
@@ -98,7 +98,7 @@ fn serve(scratch: &Scratch) -> Result<Background> {
          [[share]]\nname = \"share-encrypted\"\npath = \"{}\"\nencryption_required = true\n",
         path("users.toml"),
         share.display(),
-        sealed.display()
+        encrypted.display()
     );
     fs::write(path("smbeam.toml"), config)?;
     fs::write(path("password"), ALICE.password)?;

@@ -1,5 +1,5 @@
-//! `smbeam status` tells who is connected, by what, and what is open; and says clearly why not
-//! where it does not.
+//! `smbeam status` reports the connected clients, their transports and the open files, or a clear
+//! reason for its failure.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,19 +22,19 @@ use smbeam_tests::wait;
 use wire::dialect::Dialect;
 
 for_each_transport!(
-    channels_files_and_locks_are_told,
-    connections_of_quic_tell_their_path,
-    what_is_agreed_on_is_told,
-    sealing_that_the_server_wants_is_told,
-    channels_of_several_transports_are_told,
+    channels_files_and_locks_are_reported,
+    connections_of_quic_report_their_path,
+    negotiated_algorithms_are_reported,
+    encryption_that_the_server_requires_is_reported,
+    channels_of_several_transports_are_reported,
     smbclient_is_seen_to_come_and_go,
-    who_may_not_ask_is_told_so,
+    other_users_are_refused,
     there_may_be_no_server,
     a_socket_that_was_left_behind_is_replaced,
 );
 
-/// Whose server it is not.
-const NOBODY: u32 = 65_534;
+/// A user that does not own the server.
+const OTHER_USER: u32 = 65_534;
 
 /// Runs `smbeam status`.
 fn run(arguments: &[&str]) -> Result<Output> {
@@ -57,7 +57,7 @@ fn is_samba(peer: Peer) -> bool {
     peer.subject == Subject::Samba
 }
 
-fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
+fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
     if is_samba(peer) {
         return Ok(());
     }
@@ -96,13 +96,13 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         ids.push(connection["id"].clone());
     }
     let listening = list(&status["server"], "listening")?;
-    let is_told = listening.iter().any(|place| {
+    let is_listed = listening.iter().any(|place| {
         place["transport"] == peer.transport.name()
             && place["address"]
                 .as_str()
-                .is_some_and(|told| told.ends_with(&port))
+                .is_some_and(|address| address.ends_with(&port))
     });
-    ensure!(is_told, "{status}");
+    ensure!(is_listed, "{status}");
     let sessions = list(&status, "sessions")?;
     ensure!(sessions.len() == 1, "{status}");
     ensure!(
@@ -119,28 +119,31 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
 
     let files = list(&status, "files")?;
     ensure!(files.len() == 1, "{status}");
-    let told = &files[0];
-    ensure!(told["path"] == "open" && told["share"] == SHARE, "{told}");
+    let entry = &files[0];
     ensure!(
-        told["session"] == sessions[0]["id"] && told["kind"] == "file",
-        "{told}"
+        entry["path"] == "open" && entry["share"] == SHARE,
+        "{entry}"
     );
-    let access = list(told, "access")?;
+    ensure!(
+        entry["session"] == sessions[0]["id"] && entry["kind"] == "file",
+        "{entry}"
+    );
+    let access = list(entry, "access")?;
     ensure!(
         access.contains(&"read".into()) && access.contains(&"write".into()),
-        "{told}"
+        "{entry}"
     );
     ensure!(
-        told["user"] == "alice" && told["oplock"].is_string(),
-        "{told}"
+        entry["user"] == "alice" && entry["oplock"].is_string(),
+        "{entry}"
     );
-    let sharing = list(told, "sharing")?;
-    ensure!(sharing.contains(&"read".into()), "{told}");
-    let lock = &told["locks"][0];
-    ensure!(lock["offset"] == 10 && lock["length"] == 20, "{told}");
+    let sharing = list(entry, "sharing")?;
+    ensure!(sharing.contains(&"read".into()), "{entry}");
+    let lock = &entry["locks"][0];
+    ensure!(lock["offset"] == 10 && lock["length"] == 20, "{entry}");
     ensure!(
-        lock["is_exclusive"] == true && told["lock_count"] == 1,
-        "{told}"
+        lock["is_exclusive"] == true && entry["lock_count"] == 1,
+        "{entry}"
     );
 
     let socket = rig.server.control().display().to_string();
@@ -161,7 +164,7 @@ fn channels_files_and_locks_are_told(peer: Peer) -> Result<()> {
         "it is closed"
     );
     session.close().wait()?;
-    wait::until("the session to be gone", crate::rig::PATIENCE, || {
+    wait::until("the session to be gone", crate::rig::TIME_LIMIT, || {
         is_idle(&rig)
     })
 }
@@ -206,7 +209,7 @@ const AGREEMENTS: [Agreement; 4] = [
     ),
 ];
 
-fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
+fn negotiated_algorithms_are_reported(peer: Peer) -> Result<()> {
     if is_samba(peer) {
         return Ok(());
     }
@@ -222,32 +225,32 @@ fn what_is_agreed_on_is_told(peer: Peer) -> Result<()> {
         session.echo().wait()?;
         let status = ask(&rig.server)?;
         let (dialect, signing, cipher) = names;
-        let told = [
+        let reported = [
             &list(&status, "connections")?[0],
             &list(&status, "sessions")?[0],
         ];
-        for told in told {
-            ensure!(told["dialect"] == dialect, "{told}");
-            ensure!(told["signing"] == signing, "{told}");
-            ensure!(told["cipher"].as_str() == cipher, "{told}");
+        for entry in reported {
+            ensure!(entry["dialect"] == dialect, "{entry}");
+            ensure!(entry["signing"] == signing, "{entry}");
+            ensure!(entry["cipher"].as_str() == cipher, "{entry}");
         }
-        let [connection, login] = told;
+        let [connection, login] = reported;
         ensure!(connection["transport"] == peer.transport.name(), "{status}");
-        // Who seals because it wants to could do without, as far as the server knows.
-        let is_told = login["is_encrypted"] == false
+        // The server reports only encryption that it requires: here the client has chosen it.
+        let is_reported = login["is_encrypted"] == false
             && login["is_signed"] == (protection != Protection::AsAsked);
-        ensure!(is_told, "{status}");
+        ensure!(is_reported, "{status}");
         ensure!(connection["sessions"][0] == login["id"], "{status}");
         ensure!(login["channels"][0] == connection["id"], "{status}");
         session.close().wait()?;
-        wait::until("the session to be gone", crate::rig::PATIENCE, || {
+        wait::until("the session to be gone", crate::rig::TIME_LIMIT, || {
             is_idle(&rig)
         })?;
     }
     Ok(())
 }
 
-fn sealing_that_the_server_wants_is_told(peer: Peer) -> Result<()> {
+fn encryption_that_the_server_requires_is_reported(peer: Peer) -> Result<()> {
     if is_samba(peer) {
         return Ok(());
     }
@@ -261,7 +264,7 @@ fn sealing_that_the_server_wants_is_told(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-/// Nobody is connected.
+/// Whether no client is connected.
 fn is_idle(rig: &Rig) -> bool {
     ask(&rig.server).is_ok_and(|status| {
         list(&status, "connections").is_ok_and(Vec::is_empty)
@@ -269,7 +272,7 @@ fn is_idle(rig: &Rig) -> bool {
     })
 }
 
-fn channels_of_several_transports_are_told(peer: Peer) -> Result<()> {
+fn channels_of_several_transports_are_reported(peer: Peer) -> Result<()> {
     // Channels of NetBIOS share a session with no others.
     if is_samba(peer) || peer.transport == Transport::Nbt {
         return Ok(());
@@ -284,7 +287,7 @@ fn channels_of_several_transports_are_told(peer: Peer) -> Result<()> {
     let status = ask(&rig.server)?;
     let channels = list(&list(&status, "sessions")?[0], "channels")?;
     let connections = list(&status, "connections")?;
-    let of = |channel: &Value| connections.iter().find(|told| told["id"] == *channel);
+    let of = |channel: &Value| connections.iter().find(|other| other["id"] == *channel);
     let transports: BTreeSet<_> = channels
         .iter()
         .filter_map(|channel| of(channel)?["transport"].as_str())
@@ -295,7 +298,7 @@ fn channels_of_several_transports_are_told(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn connections_of_quic_tell_their_path(peer: Peer) -> Result<()> {
+fn connections_of_quic_report_their_path(peer: Peer) -> Result<()> {
     if is_samba(peer) {
         return Ok(());
     }
@@ -352,15 +355,15 @@ fn smbclient_is_seen_to_come_and_go(peer: Peer) -> Result<()> {
         Ok(users.map(str::to_owned).collect())
     };
     let is_there = || users().is_ok_and(|users| users == [BOB.name]);
-    let came = wait::until("smbclient to come", crate::rig::PATIENCE, is_there);
+    let came = wait::until("smbclient to come", crate::rig::TIME_LIMIT, is_there);
     drop(smbclient.stdin.take());
-    wait::for_end(&mut smbclient, crate::rig::PATIENCE)?;
+    wait::for_end(&mut smbclient, crate::rig::TIME_LIMIT)?;
     came?;
     let is_gone = || users().is_ok_and(|users| users.is_empty());
-    wait::until("smbclient to go", crate::rig::PATIENCE, is_gone)
+    wait::until("smbclient to go", crate::rig::TIME_LIMIT, is_gone)
 }
 
-fn who_may_not_ask_is_told_so(peer: Peer) -> Result<()> {
+fn other_users_are_refused(peer: Peer) -> Result<()> {
     if is_samba(peer) {
         return Ok(());
     }
@@ -385,8 +388,8 @@ fn who_may_not_ask_is_told_so(peer: Peer) -> Result<()> {
     let asked = Command::new(&program)
         .args(["status", "--socket"])
         .arg(&seen)
-        .uid(NOBODY)
-        .gid(NOBODY)
+        .uid(OTHER_USER)
+        .gid(OTHER_USER)
         .output()?;
     let errors = String::from_utf8_lossy(&asked.stderr);
     ensure!(asked.status.code() == Some(6), "{asked:?}");
@@ -395,11 +398,11 @@ fn who_may_not_ask_is_told_so(peer: Peer) -> Result<()> {
 }
 
 fn there_may_be_no_server(peer: Peer) -> Result<()> {
-    let scratch = Scratch::new("nobody")?;
+    let scratch = Scratch::new("no-server")?;
     let socket = scratch.path().join("control");
     let output = run(&["--socket", &socket.display().to_string()])?;
-    let is_told = output.code == Some(3) && output.errors.contains("no server listens");
-    ensure!(is_told, "{output}");
+    let is_reported = output.code == Some(3) && output.errors.contains("no server listens");
+    ensure!(is_reported, "{output}");
     if is_samba(peer) {
         return Ok(());
     }
@@ -424,7 +427,7 @@ fn a_socket_that_was_left_behind_is_replaced(peer: Peer) -> Result<()> {
     ensure!(rig.server.control().exists(), "it is not left behind");
     rig.server.restart()?;
     let is_there = || ask(&rig.server).is_ok();
-    wait::until("the server to answer", crate::rig::PATIENCE, is_there)?;
+    wait::until("the server to answer", crate::rig::TIME_LIMIT, is_there)?;
     rig.server.stop()?;
     ensure!(!rig.server.control().exists(), "it stays");
     not_replaced(&rig.server.control(), &mut rig)

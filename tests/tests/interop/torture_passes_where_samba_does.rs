@@ -117,8 +117,8 @@ fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// What is shared. Samba lets anybody log in without a name; smbeam does where such a login leads
-/// somewhere. Some tests of smb2.session change to it and back.
+/// The shares. Samba accepts every login without a name; smbeam does so if a share allows guests.
+/// Some tests of smb2.session change to such a login and back.
 fn plan(scratch: &Scratch) -> Result<Plan> {
     let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.shares.push(Share {

@@ -1,5 +1,5 @@
-//! The transports of a list are tried one after the other, and whoever is not reached is told what
-//! became of each.
+//! The client tries the transports of a list one after the other. If all fail, the error names the
+//! outcome of each.
 
 use std::process::{Command, Stdio};
 
@@ -20,7 +20,7 @@ for_each_transport!(
     a_server_does_not_start_with_a_list_that_is_wrong,
 );
 
-/// A port that nobody listens on.
+/// A port without a listener.
 fn closed(transport: Transport) -> Result<Endpoint> {
     let port = ReservedPort::new()?.into_number();
     Ok(Endpoint { transport, port })
@@ -76,8 +76,8 @@ fn a_list_that_leads_nowhere_says_what_became_of_each(_: Peer) -> Result<()> {
     Ok(())
 }
 
-/// Who is known but not let in there would not be let in elsewhere, and accounts are locked by
-/// who tries too often.
+/// A login that one transport refuses would fail over the others too, and servers lock accounts
+/// after too many attempts.
 fn a_refused_login_is_not_tried_again(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let list = [rig.endpoint(), closed(Transport::Tcp)?];

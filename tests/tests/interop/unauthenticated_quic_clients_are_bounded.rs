@@ -1,5 +1,5 @@
-//! Who sends datagrams to the port of QUIC and is nobody yet gets little back, costs little and
-//! keeps nobody out.
+//! A sender of datagrams to the port of QUIC without a finished handshake gets little back, costs
+//! little and blocks no other client.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -19,7 +19,7 @@ use smbeam_tests::{tests, wait};
 tests!(
     a_made_up_address_gets_at_most_three_times_what_was_sent,
     a_small_first_packet_gets_nothing,
-    ten_thousand_unfinished_handshakes_keep_nobody_out,
+    ten_thousand_unfinished_handshakes_block_no_other_client,
     one_address_cannot_take_all_places,
     garbage_gets_less_than_it_is,
 );
@@ -30,7 +30,7 @@ const LOGIN_TIME_MS: u64 = 300_000;
 const HANDSHAKE_TIME: Duration = Duration::from_secs(12);
 /// How long a server that is busy may take to answer a datagram.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// Without an answer for so long there is none.
+/// Time without an answer after which no answer is expected.
 const SILENCE: Duration = Duration::from_secs(1);
 /// By how much an answer to an address that may be made up may exceed what was sent. RFC 9000 8.1
 const AMPLIFICATION: usize = 3;
@@ -75,7 +75,7 @@ impl Site {
         Ok(socket)
     }
 
-    /// The connections of before go on, and somebody at `source` can make a new one.
+    /// Checks that the earlier connections work, and that a client at `source` can make a new one.
     fn check_others(&mut self, source: Ipv4Addr) -> Result<()> {
         self.by_tcp.echo().context("the witness of TCP")?;
         self.by_quic.echo().context("the witness of QUIC")?;
@@ -177,11 +177,11 @@ fn a_small_first_packet_gets_nothing() -> Result<()> {
     site.check_others(Ipv4Addr::LOCALHOST)
 }
 
-fn ten_thousand_unfinished_handshakes_keep_nobody_out() -> Result<()> {
+fn ten_thousand_unfinished_handshakes_block_no_other_client() -> Result<()> {
     const HANDSHAKES: u64 = 10_000;
     const SOCKETS: u64 = 500;
-    /// Of the server without anybody: a quarter of these get an answer without having shown that
-    /// their address is theirs.
+    /// The limit of half-open connections. A quarter of them get an answer without an address
+    /// validation.
     const HALF_OPEN: u64 = 4096;
     /// Bytes of one that does, and of everything else that the flood makes the server need.
     const MEMORY: usize = (HALF_OPEN as usize / 4) * (96 << 10) + (16 << 20);
@@ -246,7 +246,7 @@ fn one_address_cannot_take_all_places() -> Result<()> {
         if let Answer::Retry(id, token) = answer(&first) {
             stranger.send(&initial.addressed(&id, &token, SMALLEST))?;
             let second = next(&stranger, ANSWER_LIMIT).context("no answer to the token")?;
-            // Who is refused gets a close in one short packet, the others a handshake.
+            // A refused client gets a close in one short packet, the others a handshake.
             let_in += u64::from(second.len() >= SMALLEST);
         } else {
             let_in += 1;

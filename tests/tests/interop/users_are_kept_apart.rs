@@ -36,18 +36,18 @@ fn private_files_stay_private() -> Result<()> {
             .directory(scratch.path());
         let (mine, theirs) = (user.name, other.name);
         client.run(&format!(
-            "get {mine}-file got\ncd {mine}-folder\nls\nget inner got"
+            "get {mine}-file got\ncd {mine}-dir\nls\nget inner got"
         ))?;
         ensure!(fs::read_to_string(scratch.path().join("got"))?.contains(mine));
         for command in [
             format!("get {theirs}-file stolen"),
-            format!("ls {theirs}-folder/*"),
-            format!("get {theirs}-folder/inner stolen"),
+            format!("ls {theirs}-dir/*"),
+            format!("get {theirs}-dir/inner stolen"),
             format!("put got {theirs}-file"),
-            format!("put got {theirs}-folder/planted"),
-            format!("mkdir {theirs}-folder/planted"),
-            format!("del {theirs}-folder/inner"),
-            format!("rename {theirs}-folder/inner taken"),
+            format!("put got {theirs}-dir/planted"),
+            format!("mkdir {theirs}-dir/planted"),
+            format!("del {theirs}-dir/inner"),
+            format!("rename {theirs}-dir/inner taken"),
         ] {
             let refused = client.try_run(&command)?;
             ensure!(
@@ -62,7 +62,7 @@ fn private_files_stay_private() -> Result<()> {
         );
     }
     for user in USERS {
-        let directory = share.join(format!("{}-folder", user.name));
+        let directory = share.join(format!("{}-dir", user.name));
         ensure!(fs::read_to_string(directory.join("inner"))? == format!("inner of {}", user.name));
         ensure!(
             fs::read_dir(directory)?.count() == 1,
@@ -156,12 +156,12 @@ fn pipelined_requests_of_two_users_do_not_mix() -> Result<()> {
         let mut allowed = BTreeMap::new();
         for number in 0..AT_ONCE {
             // Each file is asked for by its owner and by the other, in every order.
-            let (who, whose) = (number % 2, (number / 2 + round) % 2);
-            let name = format!("{}-folder\\inner", USERS[whose].name);
+            let (user, owner) = (number % 2, (number / 2 + round) % 2);
+            let name = format!("{}-dir\\inner", USERS[owner].name);
             let open = Request::open(&name, ACCESS_READ);
-            allowed.insert(connection.post(sessions[who], &[open])?, who == whose);
+            allowed.insert(connection.post(sessions[user], &[open])?, user == owner);
             let make = Request::make(&format!("{round}-{number}"), ACCESS_ALL);
-            allowed.insert(connection.post(sessions[who], &[make])?, true);
+            allowed.insert(connection.post(sessions[user], &[make])?, true);
         }
         for response in connection.collect(2 * AT_ONCE)? {
             let expected = if allowed[&response.message_id] {
@@ -188,7 +188,7 @@ fn pipelined_requests_of_two_users_do_not_mix() -> Result<()> {
 
 fn read_inner_of(user: User) -> [Request; 3] {
     [
-        Request::open(&format!("{}-folder\\inner", user.name), ACCESS_READ),
+        Request::open(&format!("{}-dir\\inner", user.name), ACCESS_READ),
         Request::read(FILE_BEFORE, 100),
         Request::close(FILE_BEFORE),
     ]
@@ -197,7 +197,7 @@ fn read_inner_of(user: User) -> [Request; 3] {
 fn make_private_files(user: User, share: &Path) -> Result<()> {
     let file = share.join(format!("{}-file", user.name));
     fs::write(&file, format!("secret of {}", user.name))?;
-    let directory = share.join(format!("{}-folder", user.name));
+    let directory = share.join(format!("{}-dir", user.name));
     fs::create_dir(&directory)?;
     fs::write(directory.join("inner"), format!("inner of {}", user.name))?;
     for (path, mode) in [

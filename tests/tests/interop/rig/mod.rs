@@ -1,8 +1,8 @@
 //! A server with one share, and our own client library in front of it.
 //!
 //! Each case of these programs is run against smbeam, over all [`TRANSPORTS`], and against the
-//! lab's smbd, over TCP: what smbd and we agree on is no misunderstanding of our own.
-//! `SMBEAM_SUBJECT` keeps to one of them; without a lab the half that is smbd's is skipped.
+//! lab's smbd, over TCP: a behavior that smbd shares is no misunderstanding of ours.
+//! `SMBEAM_SUBJECT` keeps to one of them; without a lab the cases against smbd are skipped.
 
 pub(crate) mod proxy;
 
@@ -33,13 +33,13 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User};
 
 /// The share that every rig has.
 pub(crate) const SHARE: &str = "data";
-/// After so long without a word a server that is reached by QUIC is asked for one, and lost after
-/// as long without an answer.
+/// Time without a message after which the client sends an echo over QUIC. After the same time
+/// without an answer the connection is lost.
 const QUIC_SILENCE: Duration = Duration::from_secs(2);
-/// What takes longer hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of one step of a case.
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// A case, which is told the server that it is against and how that is reached.
+/// A case. Its argument is the server and the transport.
 pub(crate) type Case = fn(Peer) -> Result<()>;
 
 /// A server, and how it is reached.
@@ -122,19 +122,19 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A server as it is without further words.
+    /// A server with the default plan.
     pub(crate) fn new(peer: Peer) -> Result<Rig> {
         Rig::with(peer, |_| ())
     }
 
-    /// A server whose plan is changed before it starts.
+    /// A server with a plan that `change` has changed.
     pub(crate) fn with(peer: Peer, change: impl FnOnce(&mut Plan)) -> Result<Rig> {
         let scratch = Scratch::new("client")?;
         let share = scratch.open_directory("share")?;
         Rig::sharing(peer, scratch, &share, change)
     }
 
-    /// A server of a directory that is there.
+    /// A server of an existing directory.
     pub(crate) fn sharing(
         peer: Peer,
         scratch: Scratch,
@@ -174,22 +174,22 @@ impl Rig {
         self.connect_as(options, ALICE)
     }
 
-    /// The same for somebody else.
+    /// The same for another user.
     pub(crate) fn connect_as(&self, options: Options, user: User) -> Result<Session, Error> {
         log_in(by(self.endpoint(), options), None, user)
     }
 
-    /// A login of alice's, as a client has it that is told nothing.
+    /// A login of alice's with the default options.
     pub(crate) fn session(&self) -> Result<Session, Error> {
         self.connect(Options::default())
     }
 
-    /// The share, in a login of its own.
+    /// The share, in a separate login.
     pub(crate) fn share(&self) -> Result<Share, Error> {
         self.session()?.share(SHARE).wait()
     }
 
-    /// Where a file of the share lies.
+    /// The path of a file of the share.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.share.join(name)
     }
@@ -221,11 +221,11 @@ impl Rig {
         let total = 0..bytes.len() as u64;
         let new = OpenOptions::new().write(true).create(true).truncate(true);
         let file = share.open("file", &new).wait()?;
-        let (mut source, mut told) = (bytes, 0);
-        let mut progress = |bytes| told += bytes;
+        let (mut source, mut reported) = (bytes, 0);
+        let mut progress = |bytes| reported += bytes;
         let sent = upload(&file, total.clone(), &mut source, &options, &mut progress).wait()?;
         file.close().wait()?;
-        ensure!(sent == total.end && told == total.end);
+        ensure!(sent == total.end && reported == total.end);
         self.assert_holds("file", bytes)?;
         let file = share.open("file", &OpenOptions::new().read(true)).wait()?;
         let mut back = vec![0; bytes.len()];
@@ -246,8 +246,8 @@ pub(crate) fn connect_through(proxy: &Proxy, options: Options) -> Result<Session
     log_in(by(proxy.endpoint(), options), None, ALICE)
 }
 
-/// The options of a session at that endpoint. Nobody tells of the end of a connection of QUIC: who
-/// does not want to wait for half a minute has to ask.
+/// The options of a session at that endpoint. QUIC reports the end of a connection only after half
+/// a minute: echoes find it earlier.
 pub(crate) fn by(endpoint: Endpoint, mut options: Options) -> Options {
     options.transports = endpoint.into();
     if endpoint.transport == Transport::Quic {
@@ -256,8 +256,8 @@ pub(crate) fn by(endpoint: Endpoint, mut options: Options) -> Options {
     options
 }
 
-/// Logs a user in on loopback, as the options say, whatever certificate the server has: who is
-/// believed is tested elsewhere.
+/// Logs a user in on loopback with the options. It accepts any certificate: other tests cover the
+/// verification.
 pub(crate) fn log_in(options: Options, port: Option<u16>, user: User) -> Result<Session, Error> {
     let client = loopback_client(options)?;
     log_in_by(&client, port, user)
@@ -270,21 +270,21 @@ pub(crate) fn loopback_client(mut options: Options) -> Result<Client, Error> {
     Client::new(options)
 }
 
-/// As [`log_in`], by a client that is there.
+/// As [`log_in`], by an existing client.
 pub(crate) fn log_in_by(client: &Client, port: Option<u16>, user: User) -> Result<Session, Error> {
     let credentials = Credentials::new(None, user.name, user.password);
     let host = Ipv4Addr::LOCALHOST.to_string();
     client.connect(&host, port, &credentials).wait()
 }
 
-/// Bytes that tell where they are from.
+/// Random bytes of a seed.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Random::new(seed).fill(&mut bytes);
     bytes
 }
 
-/// Fails unless it failed, and with this word of the server.
+/// Fails unless the result is an error with this status of the server.
 pub(crate) fn assert_status<T>(result: Result<T, Error>, wanted: Status) -> Result<()> {
     match result {
         Ok(_) => bail!("it worked, where {wanted:?} was due"),
@@ -298,13 +298,13 @@ pub(crate) fn assert_status<T>(result: Result<T, Error>, wanted: Status) -> Resu
 
 /// Waits for a future, but not for ever.
 pub(crate) fn soon<F: Future>(what: &str, future: F) -> Result<F::Output> {
-    match within(PATIENCE, future) {
+    match within(TIME_LIMIT, future) {
         Some(output) => Ok(output),
-        None => bail!("waited {PATIENCE:?} in vain for {what}"),
+        None => bail!("waited {TIME_LIMIT:?} in vain for {what}"),
     }
 }
 
-/// Waits for a future; none: it is not done after so long.
+/// Waits for a future; none: it is not ready after `limit`.
 pub(crate) fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

@@ -1,19 +1,19 @@
-//! What protects the messages of a frame.
+//! The protection of the messages of a frame.
 
 /// Bytes of the header of a message.
 const HEADER_BYTES: usize = 64;
 const SIGNED_FLAG: u8 = 0x08;
 const STATUS_PENDING: u32 = 0x0000_0103;
 
-/// What protects a message.
+/// The protection of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Nothing; its command.
+    /// None; its command.
     Plain(u16),
     /// A signature; its command.
     Signed(u16),
-    /// It is sealed, and how many messages that are is nobody's business.
-    Sealed,
+    /// Encryption. The number of the messages is unknown.
+    Encrypted,
     /// Neither: of the NetBIOS session service, or of the server before it answers for good.
     Other,
 }
@@ -39,7 +39,7 @@ pub(super) fn kinds(mut frame: &[u8]) -> Vec<Kind> {
 
 fn kind(message: &[u8]) -> Kind {
     match message {
-        [0xfd, b'S', b'M', b'B', ..] => Kind::Sealed,
+        [0xfd, b'S', b'M', b'B', ..] => Kind::Encrypted,
         [0xfe, b'S', b'M', b'B', ..] if message.len() >= HEADER_BYTES => {
             let command = u16::from_le_bytes([message[12], message[13]]);
             let status = &message[8..12];

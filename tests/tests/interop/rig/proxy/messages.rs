@@ -20,7 +20,7 @@ const SENDS: [u8; 2] = [3, 4];
 /// More than any SEND has.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// Relays to a port of emulated RDMA, from the port that it tells.
+/// Relays to a port of emulated RDMA, from the port that it returns.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
     let (listener, port) = port::listen()?;
     thread::spawn(move || {
@@ -31,7 +31,7 @@ pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
     Ok(port)
 }
 
-/// Takes the name of a port away: nobody connects any more.
+/// Removes the name of a port: no client can connect any more.
 pub(super) fn forget(port: u16) {
     let _ = fs::remove_file(port::path(port));
 }
@@ -65,7 +65,7 @@ fn pass(mut from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::
 #[derive(Default)]
 struct Sends {
     has_negotiated: bool,
-    /// Bytes that are still to come of the message whose fragments pass.
+    /// Missing bytes of the message that passes in fragments.
     remaining: u32,
 }
 

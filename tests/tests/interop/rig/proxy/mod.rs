@@ -1,8 +1,8 @@
 //! A relay between client and server, over any transport, that counts what passes and can be cut.
 //!
-//! Of TCP and NetBIOS it sees frames, of SMB Direct the messages; of QUIC nothing but packets. What
-//! a cut does is what the transport has for it: TCP and RDMA tell both ends, of QUIC nothing comes
-//! any more, and that is for them to notice.
+//! It sees the frames of TCP and NetBIOS, the messages of SMB Direct, and only the packets of QUIC.
+//! The effect of a cut depends on the transport: over TCP and RDMA both ends are notified. Over
+//! QUIC the packets stop, and both ends have to notice that.
 
 mod kinds;
 mod messages;
@@ -21,7 +21,7 @@ use socket2::Socket;
 
 pub(crate) use kinds::Kind;
 
-/// Which way something goes.
+/// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     /// From the client.
@@ -35,20 +35,20 @@ pub(crate) enum Way {
 pub(crate) struct Cut {
     /// The connection, in the order in which they came, from 0.
     pub(crate) connection: usize,
-    /// Which way the bytes go that count.
+    /// The direction of the counted bytes.
     pub(crate) way: Way,
-    /// After so many bytes, in the midst of a frame where that is where they end. What RDMA reads
-    /// and writes does not pass here.
+    /// Number of bytes after which the connection is cut, possibly within a frame. One-sided RDMA
+    /// operations do not pass here.
     pub(crate) after: u64,
 }
 
-/// The relay. It goes on relaying when the value is gone.
+/// The relay. It continues after the value is dropped.
 pub(crate) struct Proxy {
     endpoint: Endpoint,
     shared: Arc<Shared>,
 }
 
-/// What ends both ends of a connection.
+/// Closes both ends of a connection.
 type HangUp = Box<dyn Fn() + Send>;
 
 struct Shared {
@@ -64,7 +64,7 @@ struct State {
     was_cut: bool,
 }
 
-/// Which connection, and which way on it.
+/// A connection and a direction.
 type Line = (usize, Way);
 
 impl Proxy {
@@ -102,7 +102,7 @@ impl Proxy {
         self.shared.lock().links.len()
     }
 
-    /// Whether the connection that was to be cut is.
+    /// Whether the connection of the cut was cut.
     pub(crate) fn was_cut(&self) -> bool {
         self.shared.lock().was_cut
     }
@@ -165,8 +165,8 @@ impl Shared {
         state.links.len() - 1
     }
 
-    /// So many bytes are about to pass after those that did, with these messages. `Some`: that is
-    /// where the connection is cut, after so many of them.
+    /// Counts the messages of `bytes` bytes that are about to pass, after `passed` earlier ones.
+    /// `Some(count)`: the connection is cut after `count` of these bytes.
     fn passes(&self, line: Line, passed: u64, bytes: usize, kinds: Vec<Kind>) -> Option<usize> {
         let (connection, way) = line;
         let mut state = self.lock();

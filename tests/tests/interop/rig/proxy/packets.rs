@@ -27,7 +27,7 @@ struct Link {
     passed: u64,
 }
 
-/// Relays to a port of loopback, from the port that it tells.
+/// Relays to a port of loopback, from the port that it returns.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
     let socket = socket(0)?;
     let port = socket.local_addr()?.port();
@@ -47,7 +47,7 @@ fn there(socket: &UdpSocket, server: u16, shared: &Arc<Shared>) -> io::Result<()
     let mut packet = vec![0; PACKET_BYTES];
     loop {
         let Ok((bytes, client)) = socket.recv_from(&mut packet) else {
-            // That somebody whom we answered is not there any more.
+            // ICMP port unreachable: a client has closed its socket.
             continue;
         };
         let link = match links.entry(client) {

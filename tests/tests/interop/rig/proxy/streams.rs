@@ -11,7 +11,7 @@ use socket2::Socket;
 use super::kinds::kinds;
 use super::{Line, Shared, link};
 
-/// Relays to a port of loopback, from the port that it tells.
+/// Relays to a port of loopback, from the port that it returns.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();

@@ -1,5 +1,5 @@
-//! TLS that tells the client other transport parameters than the server's: what quinn-proto would
-//! not do for the server's limits, it does for these.
+//! TLS that reports other transport parameters than the server sent: quinn-proto then exceeds the
+//! limits of the server.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
-/// What makes the sessions.
+/// Makes the TLS sessions.
 pub(super) struct Config {
     inner: Arc<QuicClientConfig>,
-    beliefs: Vec<(u64, u64)>,
+    overrides: Vec<(u64, u64)>,
 }
 
-struct Liar {
+/// A TLS session that overrides parameters of the server.
+struct FalseSession {
     inner: Box<dyn Session>,
-    beliefs: Vec<(u64, u64)>,
+    overrides: Vec<(u64, u64)>,
 }
 
 impl Config {
-    pub(super) fn new(inner: QuicClientConfig, beliefs: Vec<(u64, u64)>) -> Config {
+    pub(super) fn new(inner: QuicClientConfig, overrides: Vec<(u64, u64)>) -> Config {
         let inner = Arc::new(inner);
-        Config { inner, beliefs }
+        Config { inner, overrides }
     }
 }
 
@@ -37,14 +38,14 @@ impl ClientConfig for Config {
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
         let inner = Arc::clone(&self.inner);
-        Ok(Box::new(Liar {
+        Ok(Box::new(FalseSession {
             inner: inner.start_session(version, server_name, params)?,
-            beliefs: self.beliefs.clone(),
+            overrides: self.overrides.clone(),
         }))
     }
 }
 
-impl Session for Liar {
+impl Session for FalseSession {
     fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
         self.inner.initial_keys(dst_cid, side)
     }
@@ -74,8 +75,8 @@ impl Session for Liar {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        let told = self.inner.transport_parameters()?;
-        Ok(told.map(|told| believed(&told, &self.beliefs)))
+        let sent = self.inner.transport_parameters()?;
+        Ok(sent.map(|sent| with_overrides(&sent, &self.overrides)))
     }
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
@@ -101,9 +102,9 @@ impl Session for Liar {
 }
 
 /// The parameters with other values. RFC 9000 18
-fn believed(told: &TransportParameters, beliefs: &[(u64, u64)]) -> TransportParameters {
+fn with_overrides(sent: &TransportParameters, overrides: &[(u64, u64)]) -> TransportParameters {
     let mut bytes = Vec::new();
-    told.write(&mut bytes);
+    sent.write(&mut bytes);
     let mut left = &bytes[..];
     let mut changed = Vec::new();
     while !left.is_empty() {
@@ -111,21 +112,21 @@ fn believed(told: &TransportParameters, beliefs: &[(u64, u64)]) -> TransportPara
         let id = take_varint(&mut left);
         let length = usize::try_from(take_varint(&mut left)).expect("a short parameter");
         left = &left[length..];
-        if !beliefs.iter().any(|belief| belief.0 == id) {
+        if !overrides.iter().any(|(other, _)| *other == id) {
             changed.extend_from_slice(&whole[..whole.len() - left.len()]);
         }
     }
-    for (id, value) in beliefs {
+    for (id, value) in overrides {
         put_varint(&mut changed, *id);
         let mut bytes = Vec::new();
         put_varint(&mut bytes, *value);
         put_varint(&mut changed, bytes.len() as u64);
         changed.extend(bytes);
     }
-    TransportParameters::read(Side::Client, &mut &changed[..]).expect("they were good before")
+    TransportParameters::read(Side::Client, &mut &changed[..]).expect("they were valid before")
 }
 
-/// RFC 9000 16
+/// Removes an integer from the front. RFC 9000 16
 fn take_varint(left: &mut &[u8]) -> u64 {
     let length = 1 << (left[0] >> 6);
     let (bytes, rest) = left.split_at(length);
@@ -136,7 +137,7 @@ fn take_varint(left: &mut &[u8]) -> u64 {
         .fold(first, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// The shortest form.
+/// Appends an integer in its shortest form.
 pub(super) fn put_varint(bytes: &mut Vec<u8>, value: u64) {
     let size = match value {
         0..0x40 => 0,
