@@ -155,7 +155,7 @@ fn items(
     for source in found {
         match item(arguments, source, &path, is_directory) {
             Ok(item) if !taken.insert(item.target.key()) => {
-                report.failed(&duplicate_target(&item.source))
+                report.failed(&duplicate_target(&item.source));
             }
             Ok(item) => items.push(item),
             Err(failure) => report.failed(&failure),

@@ -84,12 +84,15 @@ enum Step {
     Rdma,
 }
 
+/// The parts of the lab that cannot be built, with the reasons.
+type MissingParts = Vec<(Part, String)>;
+
 /// What the steps of one run share.
 struct Run {
     built: OnceCell<Built>,
     /// The lab, which a thread builds while cargo compiles.
-    lab: OnceCell<Vec<(Part, String)>>,
-    lab_thread: Cell<Option<JoinHandle<Vec<(Part, String)>>>>,
+    lab: OnceCell<MissingParts>,
+    lab_thread: Cell<Option<JoinHandle<MissingParts>>>,
 }
 
 /// Runs the steps named in `words`, or all but the one that must be named. The word `full` asks
@@ -206,7 +209,7 @@ impl Run {
 }
 
 /// Builds the lab. The parts that cannot be built, and why.
-fn missing_parts() -> Vec<(Part, String)> {
+fn missing_parts() -> MissingParts {
     for part in [Part::Samba, Part::Guest] {
         if let Err(error) = lab::build_part(part) {
             println!("lab: {error:#}");

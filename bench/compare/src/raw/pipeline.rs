@@ -55,7 +55,7 @@ pub(super) fn run(
             let place = place.context("a response without a request")?;
             match jobs.answered(&answer)? {
                 Next::Request(file_id) => {
-                    waiting[place] = jobs.continue_job(connection, file_id)?
+                    waiting[place] = jobs.continue_job(connection, file_id)?;
                 }
                 Next::Done => {
                     waiting.swap_remove(place);

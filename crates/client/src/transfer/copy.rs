@@ -143,7 +143,7 @@ pub async fn copy_range(
 
 impl File {
     /// Copies `len` bytes from offset `from` to offset `to` of another file: see
-    /// [`copy_range`](crate::transfer::copy_range).
+    /// [`copy_range`].
     pub async fn copy_range_to(
         &self,
         target: &Self,

@@ -108,7 +108,7 @@ impl Server {
                     current.config = Arc::new(config);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot use the new certificate: using the old one")
+                    tracing::warn!(%error, "cannot use the new certificate: using the old one");
                 }
             }
             current.tls = tls;

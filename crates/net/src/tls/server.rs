@@ -247,7 +247,7 @@ impl Server {
                 state.current = current;
             }
             Ok(Some(Err(error))) => {
-                warn!(%error, "cannot reload the certificate: using the old one")
+                warn!(%error, "cannot reload the certificate: using the old one");
             }
             Ok(None) => {}
             Err(_) => warn!(%file, "cannot reload the certificate: its thread has ended"),

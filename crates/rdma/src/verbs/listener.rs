@@ -64,7 +64,7 @@ impl Listener for VerbsListener {
                     match Id::of_request(self.devices.library(), event.id) {
                         Ok(id) => return Ok(Some(self.request(id, event.peer))),
                         Err(error) => {
-                            tracing::warn!(%error, "cannot take over a connection request")
+                            tracing::warn!(%error, "cannot take over a connection request");
                         }
                     }
                 }

@@ -42,9 +42,9 @@ impl Crate {
         let mut modules = Crate {
             modules: BTreeMap::new(),
         };
-        let first = ["lib.rs", "main.rs"].into_iter();
-        let first = first.filter(|file| sources.join(file).is_file()).next();
-        modules.add_file(&sources, first.expect("a crate has a root"), Vec::new());
+        let mut roots = ["lib.rs", "main.rs"].into_iter();
+        let first = roots.find(|file| sources.join(file).is_file());
+        modules.add_file(&sources, first.expect("a crate has a root"), &Vec::new());
         modules
     }
 
@@ -60,10 +60,10 @@ impl Crate {
         edges
     }
 
-    fn add_file(&mut self, sources: &Path, file: &str, path: ModulePath) {
+    fn add_file(&mut self, sources: &Path, file: &str, path: &ModulePath) {
         let text = fs::read_to_string(sources.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
         let tokens = TokenStream::from_str(&text).unwrap_or_else(|e| panic!("{file}: {e}"));
-        let children = self.add_tokens(file, &path, tokens);
+        let children = self.add_tokens(file, path, tokens);
         for child in children {
             let is_root = ["lib.rs", "main.rs", "mod.rs"].contains(&name_of(file));
             let parent = match is_root {
@@ -78,7 +78,7 @@ impl Crate {
             // A module with a path of its own is generated, or belongs to tests.
             if let Some(found) = found {
                 let path = [path.clone(), vec![child]].concat();
-                self.add_file(sources, found, path);
+                self.add_file(sources, found, &path);
             }
         }
     }
@@ -209,15 +209,15 @@ impl Scan {
             add_use(&tokens[at + 1..end], is_public, module);
             return end + 1;
         }
-        if is_word(tokens.get(at), "mod") {
-            if let Some(TokenTree::Ident(name)) = tokens.get(at + 1) {
-                if let Some(body) = group_of(tokens.get(at + 2), Delimiter::Brace) {
-                    self.inline.push((name.to_string(), body));
-                    return at + 3;
-                }
-                self.children.push(name.to_string());
-                return at + 2;
+        if is_word(tokens.get(at), "mod")
+            && let Some(TokenTree::Ident(name)) = tokens.get(at + 1)
+        {
+            if let Some(body) = group_of(tokens.get(at + 2), Delimiter::Brace) {
+                self.inline.push((name.to_string(), body));
+                return at + 3;
             }
+            self.children.push(name.to_string());
+            return at + 2;
         }
         match tokens.get(at) {
             Some(TokenTree::Group(group)) => {
