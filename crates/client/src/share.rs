@@ -213,7 +213,7 @@ impl Share {
             .map(drop)
     }
 
-    /// Makes a directory and those above it; it may be there.
+    /// Creates a directory and its missing parents. Succeeds if the directory exists.
     pub async fn create_dir_all(&self, path: &str) -> Result<(), Error> {
         let wire = path::to_wire(path)?;
         let options = OpenOptions::new()

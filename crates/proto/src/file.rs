@@ -498,7 +498,7 @@ impl Outcome {
         };
     }
 
-    /// Returns the value of `Opened`.
+    /// Returns the value of [`Outcome::Opened`]. Panics for another variant: a bug of the driver.
     pub fn expect_opened(self) -> Opened {
         let Self::Opened(opened) = self else {
             panic!("an open expects Opened, the driver answered {self:?}");
@@ -506,7 +506,7 @@ impl Outcome {
         opened
     }
 
-    /// Returns the value of `Metadata`.
+    /// Returns the value of [`Outcome::Metadata`]. Panics for another variant: a bug of the driver.
     pub fn expect_metadata(self) -> Metadata {
         let Self::Metadata(metadata) = self else {
             panic!("the operation expects Metadata, the driver answered {self:?}");
@@ -514,7 +514,7 @@ impl Outcome {
         metadata
     }
 
-    /// Returns the value of `Renamed`.
+    /// Returns the value of [`Outcome::Renamed`]. Panics for another variant: a bug of the driver.
     pub fn expect_renamed(self) -> SharePath {
         let Self::Renamed(path) = self else {
             panic!("a rename expects Renamed, the driver answered {self:?}");
@@ -522,7 +522,7 @@ impl Outcome {
         path
     }
 
-    /// Returns the value of `Found`.
+    /// Returns the value of [`Outcome::Found`]. Panics for another variant: a bug of the driver.
     pub fn expect_found(self) -> Option<Metadata> {
         let Self::Found(found) = self else {
             panic!("a lookup expects Found, the driver answered {self:?}");
@@ -530,7 +530,8 @@ impl Outcome {
         found
     }
 
-    /// Returns the value of `Directory`.
+    /// Returns the value of [`Outcome::Directory`]. Panics for another variant: a bug of the
+    /// driver.
     pub fn expect_directory(self) -> Vec<DirectoryEntry> {
         let Self::Directory(entries) = self else {
             panic!("a listing expects Directory, the driver answered {self:?}");
@@ -538,7 +539,8 @@ impl Outcome {
         entries
     }
 
-    /// Returns the values of `Copied`: the count and the status.
+    /// Returns the values of [`Outcome::Copied`]: the count and the status. Panics for another
+    /// variant.
     pub fn expect_copied(self) -> (u32, Status) {
         let Self::Copied { count, status } = self else {
             panic!("a copy expects Copied, the driver answered {self:?}");
@@ -546,7 +548,7 @@ impl Outcome {
         (count, status)
     }
 
-    /// Returns the value of `Zeroed`.
+    /// Returns the value of [`Outcome::Zeroed`]. Panics for another variant: a bug of the driver.
     pub fn expect_zeroed(self) -> u64 {
         let Self::Zeroed(end) = self else {
             panic!("zeroing expects Zeroed, the driver answered {self:?}");
@@ -554,7 +556,7 @@ impl Outcome {
         end
     }
 
-    /// Returns the value of `Ranges`.
+    /// Returns the value of [`Outcome::Ranges`]. Panics for another variant: a bug of the driver.
     pub fn expect_ranges(self) -> Vec<Range<u64>> {
         let Self::Ranges(ranges) = self else {
             panic!("the operation expects Ranges, the driver answered {self:?}");
@@ -562,7 +564,7 @@ impl Outcome {
         ranges
     }
 
-    /// Returns the value of `Handle`.
+    /// Returns the value of [`Outcome::Handle`]. Panics for another variant: a bug of the driver.
     pub fn expect_handle(self) -> FileHandle {
         let Self::Handle(handle) = self else {
             panic!("the operation expects Handle, the driver answered {self:?}");
@@ -570,7 +572,7 @@ impl Outcome {
         handle
     }
 
-    /// Returns the value of `Volume`.
+    /// Returns the value of [`Outcome::Volume`]. Panics for another variant: a bug of the driver.
     pub fn expect_volume(self) -> VolumeInfo {
         let Self::Volume(volume) = self else {
             panic!("the operation expects Volume, the driver answered {self:?}");

@@ -61,7 +61,8 @@ pub struct Entry {
     pub name: Vec<u8>,
 }
 
-/// An event. The kernel may merge several changes of one name into one event: then `mask` has
+/// A change in a watched file system, as fanotify reports it. The kernel may merge several changes
+/// of one name into one event: then `mask` has
 /// several bits and does not show their order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Event {

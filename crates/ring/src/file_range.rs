@@ -19,7 +19,7 @@ pub struct FileRange {
 }
 
 impl FileRange {
-    /// A range without an error.
+    /// Returns the range of `len` bytes from byte `offset` of `file`; `error` is `None`.
     #[must_use]
     pub fn new(file: Arc<fs::File>, offset: u64, len: usize) -> Self {
         Self {

@@ -48,10 +48,10 @@ const WRITE: AccessMask = AccessMask(
 const OWNER: AccessMask = AccessMask(
     AccessMask::FILE_WRITE_ATTRIBUTES.0 | AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0,
 );
-/// The rights to write the data of a file.
+/// Rights of which each one permits writing data: FILE_WRITE_DATA and FILE_APPEND_DATA.
 pub const WRITE_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
-/// The rights to read the data of a file.
+/// Rights of which each one permits reading data: FILE_READ_DATA and FILE_EXECUTE.
 pub const READ_DATA: AccessMask =
     AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
 /// All rights. The open that creates a file has them.

@@ -97,7 +97,8 @@ impl Session {
         }
     }
 
-    /// Whether data are encrypted or signed, so that they do not move by RDMA. \[MS-SMB2\] 3.2.4.6
+    /// Whether the data of READ and WRITE are encrypted or signed; such data do not move by RDMA.
+    /// `encrypt`: the share or the request demands encryption. \[MS-SMB2\] 3.2.4.6
     pub fn is_protected(&self, encrypt: bool) -> bool {
         self.encrypt || encrypt || self.signing_required
     }

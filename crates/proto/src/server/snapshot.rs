@@ -61,11 +61,11 @@ pub struct SessionSnapshot {
     pub signing_required: bool,
     /// Session.EncryptData.
     pub encrypt: bool,
-    /// The connections that carry it.
+    /// The connections of the channels of the session.
     pub channels: Vec<ConnectionId>,
-    /// The shares that it has entered.
+    /// The tree connects of the session.
     pub trees: Vec<TreeSnapshot>,
-    /// What it has open.
+    /// The opens of the session.
     pub opens: Vec<OpenSnapshot>,
 }
 

@@ -61,7 +61,7 @@ pub struct Outgoing {
     pub id: SendId,
     /// The first bytes, including padding.
     pub header: Header,
-    /// The bytes that follow.
+    /// Part of a message, sent directly after the header; `None` if the SEND has no data.
     pub piece: Option<Piece>,
     /// Key of the peer that this SEND invalidates: a SEND with invalidation if the provider
     /// supports it, an ordinary one otherwise. \[MS-SMBD\] 3.1.5.1

@@ -22,8 +22,8 @@ pub struct Datagrams {
 /// Sizes of the kernel's buffers of a UDP socket.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpBuffers {
-    /// Bytes of received datagrams that wait to be read (SO_RCVBUF).
+    /// Size in bytes of the buffer for received datagrams (SO_RCVBUF).
     pub receive_bytes: usize,
-    /// Bytes of sent datagrams that wait for the network (SO_SNDBUF).
+    /// Size in bytes of the buffer for datagrams to send (SO_SNDBUF).
     pub send_bytes: usize,
 }

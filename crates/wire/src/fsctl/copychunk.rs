@@ -17,7 +17,7 @@ impl ResumeKeyResponse {
     /// Length of the output in bytes.
     pub const LEN: u32 = 32;
 
-    /// Decodes the output buffer of an IOCTL response with this control code.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_REQUEST_RESUME_KEY.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let resume_key = Reader::new(output).array("ResumeKey")?;
         Ok(Self { resume_key })
@@ -57,7 +57,8 @@ pub struct CopyChunkRequest {
 const CHUNK_LEN: u64 = 24;
 
 impl CopyChunkRequest {
-    /// Decodes the input buffer of an IOCTL request with this control code.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_SRV_COPYCHUNK or
+    /// FSCTL_SRV_COPYCHUNK_WRITE.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let source_key = reader.array("SourceKey")?;
@@ -75,7 +76,7 @@ impl CopyChunkRequest {
         })
     }
 
-    /// Encodes the input buffer of an IOCTL request with this control code.
+    /// Encodes the input buffer of an FSCTL_SRV_COPYCHUNK or FSCTL_SRV_COPYCHUNK_WRITE request.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = self.source_key.to_vec();
         input.put_u32(u32_of(self.chunks.len()));
@@ -118,7 +119,8 @@ impl CopyChunkResponse {
     /// Length of the output in bytes.
     pub const LEN: u32 = 12;
 
-    /// Decodes the output buffer of an IOCTL response with this control code.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_COPYCHUNK or
+    /// FSCTL_SRV_COPYCHUNK_WRITE.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -128,7 +130,8 @@ impl CopyChunkResponse {
         })
     }
 
-    /// Encodes the output buffer of an IOCTL response with this control code.
+    /// Encodes the output buffer of an IOCTL response with FSCTL_SRV_COPYCHUNK or
+    /// FSCTL_SRV_COPYCHUNK_WRITE.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.chunks_written);

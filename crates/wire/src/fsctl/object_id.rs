@@ -23,7 +23,7 @@ impl ObjectIdBuffer {
     /// Length of the encoded structure in bytes.
     pub const LEN: u32 = 64;
 
-    /// Decodes the output buffer of an IOCTL response with this control code.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_CREATE_OR_GET_OBJECT_ID.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -34,7 +34,7 @@ impl ObjectIdBuffer {
         })
     }
 
-    /// Encodes the output buffer of an IOCTL response with this control code.
+    /// Encodes the output buffer of an IOCTL response with FSCTL_CREATE_OR_GET_OBJECT_ID.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         for id in [

@@ -17,7 +17,7 @@ pub struct PipeWait<'a> {
 }
 
 impl<'a> PipeWait<'a> {
-    /// Decodes the input buffer of an IOCTL request with this control code.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_PIPE_WAIT.
     pub fn decode(input: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let timeout = reader.u64("Timeout")?;
@@ -30,7 +30,7 @@ impl<'a> PipeWait<'a> {
         })
     }
 
-    /// Encodes the input buffer of an IOCTL request with this control code.
+    /// Encodes the input buffer of an IOCTL request with FSCTL_PIPE_WAIT.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = Vec::new();
         input.put_u64(self.timeout.unwrap_or(0));
@@ -61,7 +61,7 @@ impl<'a> PipePeek<'a> {
     /// Length of the structure before the data, in bytes.
     pub const HEAD_LEN: usize = 16;
 
-    /// Decodes the output buffer of an IOCTL response with this control code.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_PIPE_PEEK.
     pub fn decode(output: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -73,7 +73,7 @@ impl<'a> PipePeek<'a> {
         })
     }
 
-    /// Encodes the output buffer of an IOCTL response with this control code.
+    /// Encodes the output buffer of an IOCTL response with FSCTL_PIPE_PEEK.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.state);

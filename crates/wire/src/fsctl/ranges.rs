@@ -15,7 +15,7 @@ pub struct ZeroData {
 }
 
 impl ZeroData {
-    /// Decodes the input buffer of an IOCTL request with this control code.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_SET_ZERO_DATA.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         Ok(Self {
@@ -24,7 +24,7 @@ impl ZeroData {
         })
     }
 
-    /// Encodes the input buffer of an IOCTL request with this control code.
+    /// Encodes the input buffer of an IOCTL request with FSCTL_SET_ZERO_DATA.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = Vec::new();
         input.put_u64(self.file_offset);
@@ -47,7 +47,7 @@ impl AllocatedRange {
     /// Length of an encoded range in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes the input buffer of an IOCTL request with this control code.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_QUERY_ALLOCATED_RANGES.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         Ok(Self {

@@ -22,7 +22,7 @@ pub struct ValidateNegotiateInfoRequest {
 }
 
 impl ValidateNegotiateInfoRequest {
-    /// Decodes the input buffer of an IOCTL request with this control code.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_VALIDATE_NEGOTIATE_INFO.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let capabilities = Capabilities(reader.u32("Capabilities")?);
@@ -41,7 +41,7 @@ impl ValidateNegotiateInfoRequest {
         })
     }
 
-    /// Encodes the input buffer of an IOCTL request with this control code.
+    /// Encodes the input buffer of an IOCTL request with FSCTL_VALIDATE_NEGOTIATE_INFO.
     pub fn encode(&self) -> Vec<u8> {
         let mut input = Vec::new();
         input.put_u32(self.capabilities.0);
@@ -69,7 +69,7 @@ pub struct ValidateNegotiateInfoResponse {
 }
 
 impl ValidateNegotiateInfoResponse {
-    /// Decodes the output buffer of an IOCTL response with this control code.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_VALIDATE_NEGOTIATE_INFO.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {
@@ -80,7 +80,7 @@ impl ValidateNegotiateInfoResponse {
         })
     }
 
-    /// Encodes the output buffer of an IOCTL response with this control code.
+    /// Encodes the output buffer of an IOCTL response with FSCTL_VALIDATE_NEGOTIATE_INFO.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Vec::new();
         output.put_u32(self.capabilities.0);

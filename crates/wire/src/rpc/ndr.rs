@@ -37,7 +37,8 @@ impl<'a> Reader<'a> {
         self.inner.u32(field)
     }
 
-    /// Reads a pointer. Returns whether it has a referent.
+    /// Reads the referent ID of an NDR pointer; returns `false` for a null pointer. `field` names
+    /// the pointer in the error.
     pub fn pointer(&mut self, field: &'static str) -> Result<bool, DecodeError> {
         self.u32(field).map(|referent| referent != 0)
     }

@@ -63,7 +63,8 @@ pub struct TimeOfDay {
 const DAY: i64 = 86_400;
 
 impl TimeOfDay {
-    /// Converts a point in time. The caller sets the time zone.
+    /// Splits `time` into the date and time of day in UTC. `ticks_ms`: milliseconds since the start
+    /// of the server. `timezone` is 0; a caller in another zone sets it.
     pub fn at(time: FileTime, ticks_ms: u32) -> Self {
         let (seconds, nanoseconds) = time.to_unix();
         let (days, of_day) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
