@@ -1,4 +1,4 @@
-//! A connection is bound to a session by who has the key of the session and is its user.
+//! A client binds a connection to a session only with the session's key and as the session's user.
 
 use crypto::{Cipher, SigningAlgorithm};
 use wire::dialect::{Capabilities, Dialect};
@@ -14,7 +14,7 @@ fn rig_and_client(dialect: Dialect) -> (Rig, Client) {
     (rig, client)
 }
 
-/// What binding a connection with these options comes to.
+/// The status of an attempt to bind a connection with these options.
 fn bound(rig: &mut Rig, first: &Client, options: Options) -> Status {
     let mut channel = Client::new(rig, options);
     channel.negotiate(rig);
@@ -26,7 +26,7 @@ fn bound(rig: &mut Rig, first: &Client, options: Options) -> Status {
 }
 
 #[test]
-fn a_bound_connection_uses_the_session_with_a_key_of_its_own() {
+fn a_bound_connection_has_a_separate_signing_key() {
     for dialect in DIALECTS {
         let (mut rig, first) = rig_and_client(dialect);
         let mut channel = Client::beside(&mut rig, &first);
@@ -34,7 +34,7 @@ fn a_bound_connection_uses_the_session_with_a_key_of_its_own() {
         assert_eq!(leg.status(), Status::MORE_PROCESSING_REQUIRED);
         let last = channel.log_in_bound(&mut rig, &first, "alice");
         assert_eq!(last.status(), Status::SUCCESS);
-        // The client checks the signatures, of which those of 3.1.1 differ.
+        // The client checks the signatures. In 3.1.1 the keys of channel and session differ.
         assert_eq!(channel.echo(&mut rig).status(), Status::SUCCESS);
         let file = channel.create(&mut rig, "a");
         assert_eq!(channel.close(&mut rig, file), Status::SUCCESS);
@@ -51,10 +51,10 @@ fn a_bound_connection_uses_the_session_with_a_key_of_its_own() {
 }
 
 #[test]
-fn the_seals_of_all_channels_are_those_of_the_session() {
+fn all_channels_encrypt_with_the_keys_of_the_session() {
     for dialect in DIALECTS {
         let (mut rig, mut first) = rig_and_client(dialect);
-        first.seals = true;
+        first.encrypts = true;
         let mut channel = Client::channel_of(&mut rig, &first);
         let file = first.create(&mut rig, "a");
         assert_eq!(channel.close(&mut rig, file), Status::SUCCESS);
@@ -63,7 +63,7 @@ fn the_seals_of_all_channels_are_those_of_the_session() {
 }
 
 #[test]
-fn who_is_not_the_user_or_has_not_the_key_is_refused() {
+fn another_user_or_a_wrong_key_cannot_bind() {
     let (mut rig, mut first) = rig_and_client(Dialect::SMB_3_1_1);
     for (token, expected) in [
         ("mallory", Status::ACCESS_DENIED),
@@ -89,12 +89,12 @@ fn who_is_not_the_user_or_has_not_the_key_is_refused() {
     message.header.signature = [7; 16];
     let forged = channel.ask(&mut rig, message);
     assert_eq!(forged.status(), Status::ACCESS_DENIED);
-    // Nothing of that harms the session.
+    // None of these attempts harms the session.
     assert_eq!(first.echo(&mut rig).status(), Status::SUCCESS);
 }
 
 #[test]
-fn a_leg_of_a_binding_says_that_it_is_one() {
+fn every_leg_of_a_binding_needs_the_binding_flag() {
     let (mut rig, first) = rig_and_client(Dialect::SMB_3_1_1);
     let mut channel = Client::beside(&mut rig, &first);
     channel.log_in_bound(&mut rig, &first, "more");
@@ -105,7 +105,7 @@ fn a_leg_of_a_binding_says_that_it_is_one() {
 }
 
 #[test]
-fn what_was_negotiated_must_be_alike() {
+fn a_bound_connection_must_negotiate_the_same_options() {
     let (mut rig, first) = rig_and_client(Dialect::SMB_3_1_1);
     let options = || multichannel(Dialect::SMB_3_1_1);
     for dialect in [Dialect::SMB_3_0, Dialect::SMB_3_0_2] {
@@ -136,7 +136,7 @@ fn what_was_negotiated_must_be_alike() {
 }
 
 #[test]
-fn a_session_without_keys_has_one_connection() {
+fn a_session_without_keys_cannot_be_bound() {
     let mut rig = Rig::new(|config| {
         let mut open = crate::harness::share("open");
         open.guest = true;
@@ -161,7 +161,7 @@ fn channels_are_limited_and_can_be_turned_off() {
     let mut third = Client::channel_of(&mut rig, &first);
     let status = bound(&mut rig, &first, options.clone());
     assert_eq!(status, Status::INSUFFICIENT_RESOURCES);
-    // Twice on one connection is once too often. It is signed with the key of the channel.
+    // A connection cannot bind twice. The request is signed with the key of the channel.
     let again = third.binding("alice");
     let answer = third.ask(&mut rig, again);
     assert_eq!(answer.status(), Status::REQUEST_NOT_ACCEPTED);
@@ -179,7 +179,7 @@ fn channels_are_limited_and_can_be_turned_off() {
 }
 
 #[test]
-fn channels_are_offered_to_who_asks_for_them() {
+fn multichannel_is_offered_on_request() {
     let is_offered = |options: Options| {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::new(&mut rig, options);

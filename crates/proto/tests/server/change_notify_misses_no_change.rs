@@ -1,5 +1,5 @@
-//! Whatever happens in whatever order, through the server or behind its back, and whenever who
-//! watches asks: each change is told once and in order, or all are told as "look for yourself".
+//! Changes through the server and by local processes, in random order, with requests at random
+//! times: the server reports each change once and in order, or reports STATUS_NOTIFY_ENUM_DIR.
 
 use proto::file::{FileKey, LocalChange, LocalEvent};
 use proto::path::SharePath;
@@ -11,24 +11,24 @@ use wire::{Command, FileId, Status, Utf16};
 
 use crate::harness::{Client, Options, Rig, bytes_of, file_id};
 
-/// Runs of the test, each with a seed of its own, and what happens in each.
+/// Number of runs, each with another seed, and number of steps of a run.
 const SEEDS: u64 = 60;
 const STEPS: usize = 120;
-/// The smallest buffer holds two names or three, the largest all of a run.
+/// The smallest buffer holds two or three names, the largest all names of a run.
 const ROOM: [u32; 3] = [64, 300, 60_000];
 
 type Change = (FileAction, String);
 
-/// One who watches.
+/// An open with a watch.
 struct Watcher {
     client: Client,
     directory: FileId,
     is_tree: bool,
     room: u32,
-    /// Whether a request waits.
+    /// Whether a request is pending.
     is_waiting: bool,
-    /// What happened since the last answer; `None` once it is too much.
-    untold: Option<Vec<Change>>,
+    /// Changes since the last response; `None` after an overflow.
+    unreported: Option<Vec<Change>>,
     answers: usize,
 }
 
@@ -42,7 +42,7 @@ impl Watcher {
             is_tree,
             room,
             is_waiting: false,
-            untold: Some(Vec::new()),
+            unreported: Some(Vec::new()),
             answers: 0,
         }
     }
@@ -68,7 +68,7 @@ impl Watcher {
     }
 
     fn cancel(&mut self, rig: &mut Rig) {
-        // The last request is the only one that waits.
+        // Only the last request is pending.
         if self.is_waiting {
             let body = bytes_of(|out| wire::echo::Request.encode(out));
             let mut cancel = self.client.message(Command::CANCEL, body);
@@ -78,19 +78,19 @@ impl Watcher {
         }
     }
 
-    /// Something happened in the directory, or below it.
+    /// Records changes in the directory or below it.
     fn happened(&mut self, changes: &[Change]) {
         let is_seen = |(_, name): &&Change| self.is_tree || !name.contains('\\');
         let seen: Vec<_> = changes.iter().filter(is_seen).cloned().collect();
-        if let Some(untold) = &mut self.untold {
-            untold.extend(seen);
-            if !fits(untold, self.room) {
-                self.untold = None;
+        if let Some(unreported) = &mut self.unreported {
+            unreported.extend(seen);
+            if !fits(unreported, self.room) {
+                self.unreported = None;
             }
         }
     }
 
-    /// Takes what was answered, and compares it with what happened.
+    /// Takes a response, and compares it with the recorded changes.
     fn hear(&mut self, rig: &mut Rig) {
         let Some(answers) = self.client.hear(rig) else {
             return;
@@ -103,22 +103,24 @@ impl Watcher {
             return;
         }
         self.answers += 1;
-        match self.untold.replace(Vec::new()) {
+        match self.unreported.replace(Vec::new()) {
             None => assert_eq!(answer.status(), Status::NOTIFY_ENUM_DIR),
-            Some(untold) => {
+            Some(unreported) => {
                 assert_eq!(answer.status(), Status::SUCCESS);
                 let response = Response::decode(&answer.message).expect("a response");
-                let told: Vec<Change> = NotifyEntries::new(response.output)
+                let reported: Vec<Change> = NotifyEntries::new(response.output)
                     .map(|entry| entry.expect("an entry"))
                     .map(|entry| (entry.action, entry.name.decode().expect("a name")))
                     .collect();
-                assert_eq!(told, untold);
+                assert_eq!(reported, unreported);
             }
         }
     }
 
     fn is_owed(&self) -> bool {
-        self.untold.as_ref().is_none_or(|untold| !untold.is_empty())
+        self.unreported
+            .as_ref()
+            .is_none_or(|unreported| !unreported.is_empty())
     }
 }
 
@@ -148,18 +150,18 @@ fn open_directory(rig: &mut Rig, client: &mut Client) -> FileId {
     file_id(&client.ask(rig, message))
 }
 
-/// Numbers that a seed says.
+/// Random numbers from a seed.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: u64) -> u64 {
-        // Numerical Recipes' generator: its upper bits will do.
+        // The generator of Numerical Recipes; its upper bits are good enough.
         self.0 = (self.0.wrapping_mul(6_364_136_223_846_793_005)).wrapping_add(1_442_695_040_888);
         (self.0 >> 33) % limit
     }
 }
 
-/// Makes a file through the server: its name from `d`.
+/// Creates a file through the server. Its name is relative to `d`.
 fn make(rig: &mut Rig, maker: &mut Client, name: &str) -> Vec<Change> {
     let open = maker.create(rig, &format!("d\\{name}"));
     let close = maker.close_message(open);
@@ -167,7 +169,7 @@ fn make(rig: &mut Rig, maker: &mut Client, name: &str) -> Vec<Change> {
     vec![(FileAction::ADDED, name.to_owned())]
 }
 
-/// Lets others make or rename a file.
+/// Creates or renames a file as a local process.
 fn happen(rig: &mut Rig, directory: FileKey, name: &str, is_rename: bool) -> Vec<Change> {
     let changes = match is_rename {
         true => vec![
@@ -189,7 +191,7 @@ fn happen(rig: &mut Rig, directory: FileKey, name: &str, is_rename: bool) -> Vec
 }
 
 #[test]
-fn each_change_is_told_once_and_in_order_or_as_too_much() {
+fn each_change_is_reported_once_and_in_order_or_as_overflow() {
     for seed in 1..=SEEDS {
         println!("seed {seed}");
         run(seed);
@@ -206,13 +208,13 @@ fn run(seed: u64) {
         .flat_map(|room| [(room, true), (room, false)])
         .map(|(room, is_tree)| Watcher::new(&mut rig, is_tree, room))
         .collect();
-    // What happens before the first request of a watch is nobody's.
+    // A watch does not report changes before its first request.
     for watcher in &mut watchers {
         watcher.ask(&mut rig);
     }
     for step in 0..STEPS {
-        let folder = if random.below(3) == 0 { "sub\\" } else { "" };
-        let name = format!("{folder}f{step}");
+        let directory = if random.below(3) == 0 { "sub\\" } else { "" };
+        let name = format!("{directory}f{step}");
         let changes = match random.below(10) {
             0..3 => make(&mut rig, &mut maker, &name),
             3..5 => happen(&mut rig, key, &name, false),
@@ -221,7 +223,7 @@ fn run(seed: u64) {
                 rig.happen_locally(&[LocalEvent::Lost(None)]);
                 watchers
                     .iter_mut()
-                    .for_each(|watcher| watcher.untold = None);
+                    .for_each(|watcher| watcher.unreported = None);
                 Vec::new()
             }
             _ => {
@@ -238,12 +240,12 @@ fn run(seed: u64) {
             watcher.hear(&mut rig);
         }
     }
-    // All that is left is told, and then there is nothing to tell.
+    // The server reports all remaining changes, and then the requests wait.
     for watcher in &mut watchers {
         watcher.ask(&mut rig);
         watcher.ask(&mut rig);
-        assert!(!watcher.is_owed(), "seed {seed}: something was not told");
-        assert!(watcher.is_waiting, "seed {seed}: told of nothing");
+        assert!(!watcher.is_owed(), "seed {seed}: a change was not reported");
+        assert!(watcher.is_waiting, "seed {seed}: a report without a change");
         assert!(watcher.answers > 0);
     }
 }

@@ -1,5 +1,5 @@
-//! CHANGE_NOTIFY: what happens in a directory is told, to this client and to others, and no request
-//! waits for what cannot come any more.
+//! CHANGE_NOTIFY: the server reports changes of a directory, by this client and by others. No
+//! request waits for a change that can no longer come.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::harness::{Answer, Client, Message, Options, Rig, bytes_of, file_id, s
 const NAMES: CompletionFilter =
     CompletionFilter(CompletionFilter::FILE_NAME.0 | CompletionFilter::DIR_NAME.0);
 
-/// A rig, a client, and a directory `d` that it has open.
+/// A rig, a client, and its open of a directory `d`.
 fn with_directory() -> (Rig, Client, FileId) {
     let mut rig = Rig::new(|_| {});
     let mut client = enter(&mut rig);
@@ -97,7 +97,7 @@ fn added(name: &str) -> Vec<(FileAction, String)> {
 }
 
 #[test]
-fn a_new_file_is_told_to_all_who_watch() {
+fn a_new_file_is_reported_to_all_watches() {
     let (mut rig, mut one, directory) = with_directory();
     let mut other = enter(&mut rig);
     let same = make_directory(&mut rig, &mut other, "d");
@@ -113,7 +113,7 @@ fn a_new_file_is_told_to_all_who_watch() {
 }
 
 #[test]
-fn what_happens_meanwhile_is_kept_as_long_as_it_fits() {
+fn changes_between_requests_are_buffered_while_they_fit() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch(&mut client, directory, NAMES, 32);
     client.say(&mut rig, vec![wait]);
@@ -132,7 +132,7 @@ fn what_happens_meanwhile_is_kept_as_long_as_it_fits() {
 }
 
 #[test]
-fn what_the_filter_leaves_out_is_not_told() {
+fn filtered_changes_are_not_reported() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch(&mut client, directory, CompletionFilter::SIZE, 4096);
     client.say(&mut rig, vec![wait]);
@@ -140,12 +140,12 @@ fn what_the_filter_leaves_out_is_not_told() {
     let write = client.write_message(file, b"words");
     client.say(&mut rig, vec![write]);
     assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
-    let told = changes(&hear(&mut client, &mut rig));
-    assert_eq!(told, [(FileAction::MODIFIED, "a".to_owned())]);
+    let reported = changes(&hear(&mut client, &mut rig));
+    assert_eq!(reported, [(FileAction::MODIFIED, "a".to_owned())]);
 }
 
 #[test]
-fn a_file_that_goes_is_told_once_it_is_gone() {
+fn a_deletion_is_reported_after_the_file_is_deleted() {
     let (mut rig, mut client, directory) = with_directory();
     let create = CreateDisposition::CREATE;
     let message = client.create_with("d\\a", create, CreateOptions::DELETE_ON_CLOSE);
@@ -155,12 +155,12 @@ fn a_file_that_goes_is_told_once_it_is_gone() {
     let close = client.close_message(file);
     client.say(&mut rig, vec![close]);
     assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
-    let told = changes(&hear(&mut client, &mut rig));
-    assert_eq!(told, [(FileAction::REMOVED, "a".to_owned())]);
+    let reported = changes(&hear(&mut client, &mut rig));
+    assert_eq!(reported, [(FileAction::REMOVED, "a".to_owned())]);
 }
 
 #[test]
-fn a_cancel_ends_it_and_nothing_comes_later() {
+fn a_canceled_request_gets_no_later_change() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch(&mut client, directory, NAMES, 4096);
     let id = wait.header.message_id;
@@ -175,7 +175,7 @@ fn a_cancel_ends_it_and_nothing_comes_later() {
 }
 
 #[test]
-fn the_end_of_the_open_or_of_its_tree_ends_it() {
+fn the_end_of_the_open_or_tree_ends_the_request() {
     for closes in [true, false] {
         let (mut rig, mut client, directory) = with_directory();
         let wait = watch(&mut client, directory, NAMES, 4096);
@@ -202,7 +202,7 @@ fn the_end_of_the_open_or_of_its_tree_ends_it() {
 }
 
 #[test]
-fn nothing_waits_amid_a_compound() {
+fn only_the_last_member_of_a_compound_waits() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch(&mut client, directory, NAMES, 4096);
     let mut close = client.close_message(FileId::RELATED);
@@ -213,7 +213,7 @@ fn nothing_waits_amid_a_compound() {
 }
 
 #[test]
-fn what_others_do_to_the_folder_is_told() {
+fn local_changes_are_reported() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch(&mut client, directory, NAMES, 4096);
     client.say(&mut rig, vec![wait]);
@@ -225,13 +225,13 @@ fn what_others_do_to_the_folder_is_told() {
         local(key, FileAction::RENAMED_NEW_NAME, "New"),
     ];
     rig.happen_locally(&renamed);
-    let told = changes(&hear(&mut client, &mut rig));
+    let reported = changes(&hear(&mut client, &mut rig));
     let names = [
         (FileAction::RENAMED_OLD_NAME, "Old".to_owned()),
         (FileAction::RENAMED_NEW_NAME, "New".to_owned()),
     ];
-    assert_eq!(told, names);
-    // What lies deeper, elsewhere, or behind another filter is nothing to this watch.
+    assert_eq!(reported, names);
+    // The watch ignores changes in subdirectories, in other directories, and of filtered kinds.
     rig.happen_locally(&[
         local(key, FileAction::ADDED, "deeper/a"),
         local(FileKey::default(), FileAction::ADDED, "b"),
@@ -245,7 +245,7 @@ fn what_others_do_to_the_folder_is_told() {
 }
 
 #[test]
-fn a_tree_is_watched_to_its_leaves_with_names_from_its_root() {
+fn a_recursive_watch_reports_paths_relative_to_its_directory() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch_tree(&mut client, directory);
     client.say(&mut rig, vec![wait]);
@@ -256,7 +256,7 @@ fn a_tree_is_watched_to_its_leaves_with_names_from_its_root() {
 }
 
 #[test]
-fn what_was_lost_is_told_as_look_for_yourself() {
+fn lost_changes_are_reported_as_enum_dir() {
     let (mut rig, mut client, directory) = with_directory();
     let key = rig.disk.key("d");
     for lost in [LocalEvent::Lost(None), LocalEvent::Lost(Some(key))] {
@@ -268,15 +268,15 @@ fn what_was_lost_is_told_as_look_for_yourself() {
         let answer = hear(&mut client, &mut rig);
         assert_eq!(answer.status(), Status::NOTIFY_ENUM_DIR);
     }
-    // And from then on all goes on as before.
+    // The watch works again afterwards.
     rig.happen_locally(&[local(key, FileAction::ADDED, "a")]);
     let wait = watch(&mut client, directory, NAMES, 4096);
     assert_eq!(changes(&client.ask(&mut rig, wait)), added("a"));
 }
 
-/// However much room a request has for it.
+/// The size of the client's buffer does not matter.
 #[test]
-fn more_than_the_server_keeps_for_a_watch_is_told_as_look_for_yourself() {
+fn more_changes_than_the_buffer_of_a_watch_are_reported_as_enum_dir() {
     let (mut rig, mut client, directory) = with_directory();
     let key = rig.disk.key("d");
     let ask = |rig: &mut Rig, client: &mut Client| {
@@ -289,7 +289,7 @@ fn more_than_the_server_keeps_for_a_watch_is_told_as_look_for_yourself() {
     assert_eq!(ask(&mut rig, &mut client), None);
     rig.happen_locally(&[local(key, FileAction::ADDED, "first")]);
     assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
-    // 12 bytes and a name of 100 letters: 300 of them fit into 64 KiB, 400 do not.
+    // An entry has 12 bytes and a name of 100 characters: 300 fit into 64 KiB, 400 do not.
     for (count, expected) in [(300, Status::SUCCESS), (400, Status::NOTIFY_ENUM_DIR)] {
         for number in 0..count {
             let name = format!("{number:0100}");
@@ -300,7 +300,7 @@ fn more_than_the_server_keeps_for_a_watch_is_told_as_look_for_yourself() {
 }
 
 #[test]
-fn a_directory_that_others_removed_is_told_as_being_deleted() {
+fn a_locally_removed_directory_is_reported_as_delete_pending() {
     let (mut rig, mut client, directory) = with_directory();
     let wait = watch(&mut client, directory, NAMES, 4096);
     client.say(&mut rig, vec![wait]);
@@ -309,16 +309,16 @@ fn a_directory_that_others_removed_is_told_as_being_deleted() {
         local(key, FileAction::REMOVED, "last"),
         LocalEvent::Removed(key),
     ]);
-    // What happened before comes first.
-    let told = changes(&hear(&mut client, &mut rig));
-    assert_eq!(told, [(FileAction::REMOVED, "last".to_owned())]);
+    // Earlier changes are reported first.
+    let reported = changes(&hear(&mut client, &mut rig));
+    assert_eq!(reported, [(FileAction::REMOVED, "last".to_owned())]);
     let wait = watch(&mut client, directory, NAMES, 4096);
     let answer = client.ask(&mut rig, wait);
     assert_eq!(answer.status(), Status::DELETE_PENDING);
 }
 
 #[test]
-fn a_share_without_notification_says_so() {
+fn a_share_without_notification_refuses_watches() {
     let mut rig = Rig::new(|config| {
         let quiet = proto::server::config::Share {
             notify: false,

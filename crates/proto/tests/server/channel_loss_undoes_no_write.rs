@@ -1,10 +1,9 @@
-//! A client with up to four channels writes to its files while channels are lost at any time, and
-//! sends what it has no answer to again: nothing that was acknowledged is undone, every CREATE
-//! makes one open, opens last as long as a channel does, and in the end nothing is left.
+//! A client with up to four channels writes to its files while it loses channels at any time. It
+//! repeats each request without a response. No acknowledged write is undone, each CREATE makes one
+//! open, opens last as long as a channel does, and at the end nothing is left.
 //!
-//! All orders come from a seed: in which frames arrive, operations are done and notices are
-//! brought. A channel that the client has given up may go on for a while at the server, which
-//! reads what was sent before.
+//! A seed decides the order of frames, operations and notices. A channel that the client has given
+//! up may continue for a while at the server, which still reads frames sent before.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +19,13 @@ const STEPS: usize = 400;
 const CHANNELS: usize = 4;
 const FILES: u8 = 4;
 
-/// What a request is for: so it can be sent again.
+/// The purpose of a request, so that the client can repeat it.
 #[derive(Clone, Copy, Debug)]
 enum What {
     Open(u8),
     /// A value for a file.
     Write(u8, u64),
-    /// The value that the file had when it was sent.
+    /// The value of the file at the time of the request.
     Read(u8, u64),
 }
 
@@ -35,7 +34,7 @@ enum What {
 struct File {
     id: Option<FileId>,
     is_opening: bool,
-    /// The last value that was written, perhaps not yet acknowledged.
+    /// The last written value, perhaps not yet acknowledged.
     value: u64,
     is_writing: bool,
 }
@@ -43,18 +42,18 @@ struct File {
 struct World {
     rig: Rig,
     random: u64,
-    /// Has the keys of the session, whatever became of its connection.
+    /// Has the keys of the session, even after its connection ended.
     first: Client,
     channels: BTreeMap<ConnectionId, Client>,
-    /// Given up by the client, but not yet lost to the server.
+    /// Channels that the client has given up and the server has not yet lost.
     given_up: Vec<ConnectionId>,
     files: BTreeMap<u8, File>,
     sequence: u16,
     last_value: u64,
-    /// Frames on their way.
+    /// Frames in flight.
     frames: Vec<(ConnectionId, Vec<u8>)>,
     sent: BTreeMap<(ConnectionId, MessageId), What>,
-    /// To be sent again.
+    /// Requests to repeat.
     again: Vec<What>,
     replays: usize,
 }
@@ -107,7 +106,7 @@ impl World {
             7..9 => self.replay(),
             9..14 => self.arrive(),
             14..18 => self.work(),
-            _ => self.bring_mail(),
+            _ => self.deliver_notice(),
         }
         self.hear();
     }
@@ -124,7 +123,7 @@ impl World {
         self.channels.len() - self.given_up.len()
     }
 
-    /// The client takes a channel for lost.
+    /// The client considers a channel lost.
     fn give_up(&mut self) {
         if self.count() < 2 {
             return;
@@ -141,7 +140,7 @@ impl World {
         }
     }
 
-    /// The server learns of it.
+    /// The server loses a given-up channel.
     fn lose(&mut self) {
         if self.given_up.is_empty() {
             return;
@@ -160,7 +159,7 @@ impl World {
         }
     }
 
-    /// Does something new with a file that is not busy.
+    /// Sends a new request for a file without a pending one.
     fn ask(&mut self) {
         let number = self.below(FILES.into()) as u8;
         let reads = self.below(3) == 0;
@@ -228,10 +227,10 @@ impl World {
         }
     }
 
-    fn bring_mail(&mut self) {
-        if !self.rig.mail.is_empty() {
-            let index = self.below(self.rig.mail.len());
-            self.rig.bring_mail(index);
+    fn deliver_notice(&mut self) {
+        if !self.rig.notices.is_empty() {
+            let index = self.below(self.rig.notices.len());
+            self.rig.deliver_notice(index);
         }
     }
 
@@ -243,7 +242,7 @@ impl World {
             }
         }
         for (id, answer) in heard {
-            // Nobody listens any more to a channel that was given up.
+            // The client no longer reads from a channel that it gave up.
             if let Some(what) = self.sent.remove(&(id, answer.header.message_id)) {
                 self.take(what, &answer);
             }
@@ -276,16 +275,16 @@ impl World {
         }
     }
 
-    /// Everything that is under way comes to its end.
+    /// Everything pending completes.
     fn settle(&mut self) {
         for _ in 0..10_000 {
             self.replay();
             self.arrive();
             self.work();
-            self.bring_mail();
+            self.deliver_notice();
             self.hear();
             let is_quiet = self.frames.is_empty() && self.again.is_empty();
-            if is_quiet && self.rig.slow.is_empty() && self.rig.mail.is_empty() {
+            if is_quiet && self.rig.slow.is_empty() && self.rig.notices.is_empty() {
                 assert!(
                     self.sent.is_empty(),
                     "not all was answered: {:?}",
@@ -310,7 +309,7 @@ impl World {
         }
     }
 
-    /// The last channel goes, and everything with it.
+    /// The last channel ends, and the session with it.
     fn end(&mut self) {
         let ids: Vec<ConnectionId> = self.channels.keys().copied().collect();
         for id in &ids {
@@ -318,9 +317,9 @@ impl World {
         }
         self.channels.clear();
         self.frames.clear();
-        while !self.rig.slow.is_empty() || !self.rig.mail.is_empty() {
+        while !self.rig.slow.is_empty() || !self.rig.notices.is_empty() {
             self.work();
-            self.bring_mail();
+            self.deliver_notice();
         }
         assert_eq!(self.rig.disk.opens.len(), 0, "nothing stays open");
         for id in ids {
@@ -349,7 +348,7 @@ fn nothing_is_lost_and_nothing_is_left() {
         for _ in 0..STEPS {
             world.step();
         }
-        // Half of the time, channels that were given up live on to the end.
+        // In half of the runs, channels that the client gave up live to the end.
         if seed % 2 == 0 {
             world.settle();
             world.check();

@@ -1,5 +1,5 @@
-//! Compounds: what members hand down, what they do not, and how their answers go out. Rows 1, 11
-//! and 25 of the list of bad inputs; the statuses are those of smb2.compound.
+//! Compounds: state that members inherit, state that they do not, and how their responses leave.
+//! Rows 1, 11 and 25 of the list of bad inputs; the statuses are those of smb2.compound.
 
 use wire::access::{CreateDisposition, CreateOptions};
 use wire::dialect::Dialect;
@@ -12,7 +12,7 @@ fn related(mut message: Message) -> Message {
     message
 }
 
-/// With the ids that say "as before".
+/// Sets the ids that mean "those of the previous member".
 fn as_before(mut message: Message) -> Message {
     message.header.session_id = SessionId::RELATED;
     if let wire::header::Target::Sync { tree_id, .. } = &mut message.header.target {
@@ -50,11 +50,11 @@ fn logoff(client: &mut Client) -> Message {
 }
 
 #[test]
-fn a_file_is_made_written_read_and_closed_in_one_frame() {
+fn a_compound_creates_writes_reads_and_closes_a_file() {
     for holds in [false, true] {
-        for seals in [false, true] {
+        for encrypts in [false, true] {
             let (mut rig, mut client) = rig_and_client();
-            client.seals = seals;
+            client.encrypts = encrypts;
             rig.is_holding = holds;
             let messages = vec![
                 client.create_message("a"),
@@ -64,7 +64,7 @@ fn a_file_is_made_written_read_and_closed_in_one_frame() {
             ];
             client.say(&mut rig, messages);
             assert_eq!(rig.held.len(), usize::from(holds));
-            // What is asked for next is held back in its turn.
+            // The disk holds back each operation in turn.
             while !rig.held.is_empty() {
                 rig.release_one();
             }
@@ -77,9 +77,10 @@ fn a_file_is_made_written_read_and_closed_in_one_frame() {
     }
 }
 
-/// Of the first member, or of what it made: the id of a related one says nothing.
+/// The open is that of the first member, or the one that it made. Ids in a related member are
+/// ignored.
 #[test]
-fn related_requests_mean_the_open_before_them() {
+fn related_members_use_the_previous_open() {
     let (mut rig, mut client) = rig_and_client();
     let other = client.create(&mut rig, "other");
     let closed = client.create(&mut rig, "closed");
@@ -98,7 +99,7 @@ fn related_requests_mean_the_open_before_them() {
         assert_eq!(data(&answers[2]), b"words");
     }
     assert_eq!(rig.disk.opens.len(), 1);
-    // One that is not related means what it says.
+    // An unrelated member uses its ids.
     let messages = vec![
         client.create_message("a"),
         client.read_message(closed, 100),
@@ -111,7 +112,7 @@ fn related_requests_mean_the_open_before_them() {
 }
 
 #[test]
-fn what_depends_on_a_failed_create_fails_alike() {
+fn related_members_fail_as_their_create_failed() {
     let (mut rig, mut client) = rig_and_client();
     let open = CreateDisposition::OPEN;
     let messages = vec![
@@ -134,7 +135,7 @@ fn what_depends_on_a_failed_create_fails_alike() {
 }
 
 #[test]
-fn a_create_behind_a_failed_one_opens_its_own_file() {
+fn a_create_after_a_failed_one_opens_its_file() {
     let (mut rig, mut client) = rig_and_client();
     let open = CreateDisposition::OPEN;
     let messages = vec![
@@ -156,7 +157,7 @@ fn a_create_behind_a_failed_one_opens_its_own_file() {
 }
 
 #[test]
-fn a_member_that_closes_leaves_nothing_to_the_next() {
+fn a_member_after_a_close_has_no_open() {
     // smb2.compound.related2
     let (mut rig, mut client) = rig_and_client();
     let messages = vec![
@@ -174,7 +175,7 @@ fn a_member_that_closes_leaves_nothing_to_the_next() {
 }
 
 #[test]
-fn unrelated_members_hand_nothing_down() {
+fn unrelated_members_inherit_nothing() {
     // smb2.compound.unrelated1, invalid3
     let (mut rig, mut client) = rig_and_client();
     let messages = vec![
@@ -192,7 +193,7 @@ fn unrelated_members_hand_nothing_down() {
 }
 
 #[test]
-fn a_first_member_is_related_to_nothing() {
+fn a_related_first_member_is_refused() {
     // smb2.compound.invalid1
     let (mut rig, mut client) = rig_and_client();
     let messages = vec![
@@ -206,7 +207,7 @@ fn a_first_member_is_related_to_nothing() {
 }
 
 #[test]
-fn a_session_that_is_none_is_handed_down_as_none() {
+fn an_unknown_session_is_inherited_as_unknown() {
     // smb2.compound.invalid2
     let (mut rig, mut client) = rig_and_client();
     client.signs = false;
@@ -249,7 +250,7 @@ fn an_unknown_command_fails_alone() {
 }
 
 #[test]
-fn a_tree_that_goes_is_gone_for_the_members_behind() {
+fn later_members_do_not_find_a_disconnected_tree() {
     for holds in [false, true] {
         let (mut rig, mut client) = rig_and_client();
         let file = client.create(&mut rig, "a");
@@ -272,7 +273,7 @@ fn a_tree_that_goes_is_gone_for_the_members_behind() {
 }
 
 #[test]
-fn a_session_that_goes_is_gone_for_the_members_behind() {
+fn later_members_do_not_find_a_logged_off_session() {
     for holds in [false, true] {
         let (mut rig, mut client) = rig_and_client();
         let file = client.create(&mut rig, "a");
@@ -297,7 +298,7 @@ fn a_session_that_goes_is_gone_for_the_members_behind() {
 }
 
 #[test]
-fn a_tree_that_comes_is_there_for_the_members_behind() {
+fn later_members_find_a_new_tree() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     let mut echo = echo(&mut client);
@@ -333,7 +334,7 @@ fn members_of_two_sessions_do_not_mix() {
         client.close_message(file),
     ];
     let answers = client.ask_all(&mut rig, messages);
-    // Bob has not entered the share, and what is related to him has not either.
+    // Bob has no tree connect, and the member related to his has none either.
     let gone = Status::NETWORK_NAME_DELETED;
     assert_eq!(
         statuses(&answers),
@@ -362,7 +363,7 @@ fn answers_are_padded_with_zeroes_to_a_multiple_of_8() {
 }
 
 #[test]
-fn credits_pay_for_bytes_where_they_count() {
+fn credit_charges_are_checked_against_lengths() {
     for (dialect, length, charge, expected) in [
         (Dialect::SMB_3_1_1, 65_536, 0, Status::SUCCESS),
         (Dialect::SMB_3_1_1, 65_536, 1, Status::SUCCESS),

@@ -1,5 +1,5 @@
-//! A copy on the server goes on as long as somebody wants it, and only for who has both files open.
-//! \[MS-SMB2\] 3.3.5.15.6
+//! A server-side copy continues while its request lives, and only a session with both files open
+//! can start it. \[MS-SMB2\] 3.3.5.15.6
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use wire::{Command, FileId, MessageId, Status, logoff, tree_disconnect};
 
 use crate::harness::{Answer, Ask, Break, Client, Message, Rig, bytes_of, data};
 
-/// What is copied, in three chunks.
+/// The data to copy, in three chunks.
 const BYTES: &[u8; 30] = b"0123456789abcdefghijABCDEFGHIJ";
-/// Bytes of a chunk.
+/// Length of a chunk in bytes.
 const CHUNK: u32 = 10;
-/// More than half of what a request waits before the client is told.
+/// More than half of the time after which a request gets an interim response.
 const A_WHILE: Duration = Duration::from_millis(300);
 
 type Key = [u8; 24];
@@ -33,7 +33,7 @@ fn ioctl(client: &mut Client, file_id: FileId, ctl_code: CtlCode, input: &[u8]) 
     client.message(Command::IOCTL, bytes)
 }
 
-/// A key for a file with something in it, and a file to copy to, open for a client.
+/// The resume key of a file with data, and an open of the target file.
 fn files(rig: &mut Rig, client: &mut Client) -> (Key, FileId) {
     let source = client.create(rig, "source");
     let write = client.write_message(source, BYTES);
@@ -58,7 +58,7 @@ fn copy(client: &mut Client, (source_key, target): (Key, FileId)) -> Message {
     ioctl(client, target, CtlCode::SRV_COPYCHUNK, &request.encode())
 }
 
-/// A copy whose first chunk is held back.
+/// Starts a copy and holds its first chunk back.
 fn started() -> (Rig, Client, FileId, MessageId) {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::with_credits(&mut rig);
@@ -71,7 +71,7 @@ fn started() -> (Rig, Client, FileId, MessageId) {
     (rig, client, files.1, id)
 }
 
-/// Status, chunks and bytes that an answer tells.
+/// Status, chunks and bytes of a response.
 fn counts(answer: &Answer) -> (Status, u32, u32) {
     let output = Response::decode(&answer.message).unwrap().output;
     let counts = CopyChunkResponse::decode(output).unwrap();
@@ -84,7 +84,7 @@ fn counts(answer: &Answer) -> (Status, u32, u32) {
 }
 
 #[test]
-fn a_copy_that_is_let_be_is_whole() {
+fn an_undisturbed_copy_is_complete() {
     let (mut rig, mut client, target, _) = started();
     rig.release();
     let answer = client.hear_answer(&mut rig);
@@ -94,7 +94,7 @@ fn a_copy_that_is_let_be_is_whole() {
 }
 
 #[test]
-fn a_cancel_ends_it_after_the_chunk_that_is_copied() {
+fn a_cancel_ends_a_copy_after_the_current_chunk() {
     let (mut rig, mut client, _, id) = started();
     client.cancel(&mut rig, id, None);
     assert!(client.hear(&mut rig).is_none());
@@ -106,7 +106,7 @@ fn a_cancel_ends_it_after_the_chunk_that_is_copied() {
 }
 
 #[test]
-fn the_end_of_the_tree_session_or_connection_ends_it() {
+fn the_end_of_the_tree_session_or_connection_ends_a_copy() {
     for how in 0..3 {
         let (mut rig, mut client, ..) = started();
         match how {
@@ -132,7 +132,7 @@ fn the_end_of_the_tree_session_or_connection_ends_it() {
 }
 
 #[test]
-fn the_client_is_told_to_wait_once_and_from_the_first_chunk_on() {
+fn the_interim_response_counts_from_the_first_chunk() {
     let (mut rig, mut client, _, id) = started();
     rig.pass(A_WHILE);
     rig.release_one();
@@ -150,7 +150,7 @@ fn the_client_is_told_to_wait_once_and_from_the_first_chunk_on() {
 }
 
 #[test]
-fn a_key_opens_nothing_to_another_session() {
+fn a_resume_key_is_invalid_in_another_session() {
     let mut rig = Rig::new(|_| {});
     let mut one = Client::with_credits(&mut rig);
     let mut other = Client::with_credits(&mut rig);
@@ -161,14 +161,14 @@ fn a_key_opens_nothing_to_another_session() {
     let refused = (Status::OBJECT_NAME_NOT_FOUND, 0, 0);
     assert_eq!(counts(&answer), refused);
     assert_eq!(rig.disk.copies, 0);
-    // Nor does the file that it is to go to.
+    // The target file of another session is refused as well.
     let foreign = copy(&mut other, (key, target));
     let answer = other.ask(&mut rig, foreign);
     assert_eq!(answer.status(), Status::FILE_CLOSED);
 }
 
 #[test]
-fn whoever_caches_the_target_is_told() {
+fn a_copy_breaks_oplocks_on_the_target() {
     let mut rig = Rig::new(|_| {});
     let mut one = Client::with_credits(&mut rig);
     let mut other = Client::with_credits(&mut rig);

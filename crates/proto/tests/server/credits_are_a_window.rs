@@ -15,7 +15,7 @@ fn echo(client: &mut Client, id: u64, charge: u16, credits: u16) -> crate::harne
     message
 }
 
-/// A client with 64 credits whose next MessageId is 3.
+/// A client with 64 credits and 3 as its next MessageId.
 fn client(rig: &mut Rig) -> Client {
     let mut client = Client::logged_in(rig, Options::default(), "alice");
     let message = echo(&mut client, 2, 1, 64);
@@ -24,7 +24,7 @@ fn client(rig: &mut Rig) -> Client {
 }
 
 #[test]
-fn a_login_gets_credits_when_it_is_done() {
+fn the_last_leg_of_a_login_grants_credits() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::default());
     let bytes = client.negotiate_bytes();
@@ -44,7 +44,7 @@ fn a_login_gets_credits_when_it_is_done() {
 }
 
 #[test]
-fn who_asks_for_nothing_keeps_what_was_used() {
+fn a_request_for_no_credits_gets_its_charge_back() {
     let mut rig = Rig::new(|_| {});
     let mut client = client(&mut rig);
     for id in 3..300 {
@@ -78,7 +78,7 @@ fn an_id_twice_or_out_of_the_window_ends_the_connection() {
 }
 
 #[test]
-fn a_charge_uses_as_many_ids() {
+fn a_charge_uses_that_number_of_ids() {
     let mut rig = Rig::new(|_| {});
     let mut client = client(&mut rig);
     let message = echo(&mut client, 3, 16, 1);
@@ -91,7 +91,7 @@ fn a_charge_uses_as_many_ids() {
 }
 
 #[test]
-fn a_charge_that_is_not_there_ends_the_connection() {
+fn a_charge_beyond_the_window_ends_the_connection() {
     for charge in [65, u16::MAX] {
         let mut rig = Rig::new(|_| {});
         let mut client = client(&mut rig);

@@ -1,5 +1,5 @@
-//! Seals: who may use them, who must, and what ends the connection. Row 23 of the list of bad
-//! inputs.
+//! Encryption: when it is allowed, when it is required, and the errors that end the connection.
+//! Row 23 of the list of bad inputs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use wire::{Command, SessionId, Status};
 use crate::harness::{Client, Options, Rig, Work, bytes_of, share};
 
 #[test]
-fn every_cipher_goes_both_ways() {
+fn every_cipher_works_in_both_directions() {
     for dialect in [Dialect::SMB_3_0, Dialect::SMB_3_0_2, Dialect::SMB_3_1_1] {
         for cipher in [
             Cipher::Aes128Ccm,
@@ -30,12 +30,12 @@ fn every_cipher_goes_both_ways() {
                 ..Options::only(dialect)
             };
             let mut client = Client::logged_in(&mut rig, options, "alice");
-            client.seals = true;
+            client.encrypts = true;
             let answer = client.enter(&mut rig, "files");
             assert_eq!(answer.status(), Status::SUCCESS);
-            assert!(answer.was_sealed);
-            client.seals = false;
-            assert!(!client.echo(&mut rig).was_sealed);
+            assert!(answer.was_encrypted);
+            client.encrypts = false;
+            assert!(!client.echo(&mut rig).was_encrypted);
         }
     }
 }
@@ -44,7 +44,7 @@ fn every_cipher_goes_both_ways() {
 fn a_nonce_is_used_once() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
-    client.seals = true;
+    client.encrypts = true;
     let mut nonces = BTreeSet::new();
     for _ in 0..100 {
         let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
@@ -56,18 +56,18 @@ fn a_nonce_is_used_once() {
 }
 
 #[test]
-fn a_server_that_seals_takes_nothing_in_the_clear() {
+fn a_server_with_required_encryption_refuses_plaintext() {
     let mut rig = Rig::new(|config| config.encryption_required = true);
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
-    assert!(client.seals);
-    client.seals = false;
+    assert!(client.encrypts);
+    client.encrypts = false;
     for command in [Command::ECHO, Command::TREE_DISCONNECT, Command::LOGOFF] {
         let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
         let answer = client.ask_body(&mut rig, command, bytes);
         assert_eq!(answer.status(), Status::ACCESS_DENIED);
-        assert!(answer.was_sealed);
+        assert!(answer.was_encrypted);
     }
-    client.seals = true;
+    client.encrypts = true;
     assert_eq!(client.echo(&mut rig).status(), Status::SUCCESS);
 }
 
@@ -82,7 +82,7 @@ fn with_secret_share() -> Rig {
 }
 
 #[test]
-fn a_share_that_seals_takes_nothing_in_the_clear() {
+fn a_share_with_required_encryption_refuses_plaintext() {
     let mut rig = with_secret_share();
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     let answer = client.enter(&mut rig, "secret");
@@ -94,14 +94,14 @@ fn a_share_that_seals_takes_nothing_in_the_clear() {
     };
     let answer = disconnect(&mut client, &mut rig);
     assert_eq!(answer.status(), Status::ACCESS_DENIED);
-    client.seals = true;
+    client.encrypts = true;
     assert_eq!(disconnect(&mut client, &mut rig).status(), Status::SUCCESS);
 }
 
-/// What is sealed is looked at, so that the bytes of a member must be in memory wherever one behind
-/// it may fail for want of a seal.
+/// The server encrypts payloads in memory. A member's payload must be in memory if a later member
+/// may fail because it is not encrypted.
 #[test]
-fn what_a_member_behind_it_may_have_sealed_is_read_into_memory() {
+fn a_payload_is_read_into_memory_if_a_later_member_may_encrypt() {
     let mut rig = with_secret_share();
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
@@ -111,7 +111,7 @@ fn what_a_member_behind_it_may_have_sealed_is_read_into_memory() {
     let plain = client.tree;
     client.enter(&mut rig, "secret");
     let secret = std::mem::replace(&mut client.tree, plain);
-    // What is signed is looked at, too.
+    // Signing needs the payload in memory as well.
     client.signs = false;
     let file = client.create(&mut rig, "a");
     let write = client.write_message(file, b"words");
@@ -128,9 +128,9 @@ fn what_a_member_behind_it_may_have_sealed_is_read_into_memory() {
     assert_eq!(plan.access, Access::InMemory);
     rig.work(0);
     let answers = client.hear(&mut rig).expect("an answer");
-    assert!(answers.iter().all(|answer| answer.was_sealed));
+    assert!(answers.iter().all(|answer| answer.was_encrypted));
     assert_eq!(answers[1].status(), Status::ACCESS_DENIED);
-    // With nothing behind it nobody looks.
+    // Without a later member, the payload stays out of memory.
     client.tree = plain;
     let alone = client.read_message(file, 5);
     client.say(&mut rig, vec![alone]);
@@ -138,7 +138,7 @@ fn what_a_member_behind_it_may_have_sealed_is_read_into_memory() {
 }
 
 #[test]
-fn a_share_that_seals_refuses_who_cannot() {
+fn a_share_with_required_encryption_refuses_clients_without_it() {
     let mut rig = with_secret_share();
     let mut guest = Client::logged_in(&mut rig, Options::default(), "guest");
     assert_eq!(
@@ -152,11 +152,11 @@ fn a_share_that_seals_refuses_who_cannot() {
     }
 }
 
-/// A sealed ECHO, spoilt.
+/// An encrypted ECHO with a damaged byte.
 fn spoilt(spoil: impl FnOnce(&mut Vec<u8>)) -> (Client, Violation) {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
-    client.seals = true;
+    client.encrypts = true;
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
     let message = client.message(Command::ECHO, bytes);
     let mut frame = client.frame(vec![message]);
@@ -168,7 +168,7 @@ fn spoilt(spoil: impl FnOnce(&mut Vec<u8>)) -> (Client, Violation) {
 }
 
 #[test]
-fn a_seal_that_does_not_open_ends_the_connection() {
+fn a_frame_that_does_not_decrypt_ends_the_connection() {
     for position in [4, 20, 31, 44, TRANSFORM_LEN, TRANSFORM_LEN + 70 - 3] {
         let (_, violation) = spoilt(|frame| frame[position] ^= 1);
         assert!(
@@ -193,15 +193,15 @@ fn a_seal_that_does_not_open_ends_the_connection() {
 }
 
 #[test]
-fn a_seal_without_a_login_ends_the_connection() {
+fn an_encrypted_frame_without_a_login_ends_the_connection() {
     let mut rig = Rig::new(|_| {});
     let mut alice = Client::logged_in(&mut rig, Options::default(), "alice");
-    alice.seals = true;
+    alice.encrypts = true;
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
     let message = alice.message(Command::ECHO, bytes);
     alice.next_message -= 1;
     let frame = alice.frame(vec![message]);
-    // Before NEGOTIATE, before and during a login, and by a guest, who has no key.
+    // Before NEGOTIATE, before and during a login, and by a guest without a key.
     for step in 0..4 {
         let mut other = Client::new(&mut rig, Options::default());
         if step >= 1 {
@@ -225,14 +225,14 @@ fn a_seal_without_a_login_ends_the_connection() {
 }
 
 #[test]
-fn a_seal_in_a_seal_ends_the_connection() {
+fn a_doubly_encrypted_frame_ends_the_connection() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
-    client.seals = true;
+    client.encrypts = true;
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
     let message = client.message(Command::ECHO, bytes);
     let frame = client.frame(vec![message]);
-    let frame = client.sealed(&frame);
+    let frame = client.encrypt(&frame);
     rig.deliver(client.id, &frame);
     assert!(matches!(
         rig.violations[&client.id],
@@ -241,7 +241,7 @@ fn a_seal_in_a_seal_ends_the_connection() {
 }
 
 #[test]
-fn the_seal_of_one_session_does_not_speak_for_another() {
+fn a_frame_encrypted_for_one_session_cannot_carry_another() {
     let mut rig = Rig::new(|_| {});
     let mut alice = Client::logged_in(&mut rig, Options::default(), "alice");
     let mut bob = Client::on(alice.id, Options::default());
@@ -249,21 +249,21 @@ fn the_seal_of_one_session_does_not_speak_for_another() {
     let setup = bob.setup("bob", SessionId(0));
     let bobs = bob.ask(&mut rig, setup);
     alice.next_message = bob.next_message;
-    alice.seals = true;
+    alice.encrypts = true;
     let mut message = alice.connect_message("files");
     message.header.session_id = bobs.header.session_id;
     assert_eq!(alice.ask(&mut rig, message).status(), Status::ACCESS_DENIED);
 }
 
 #[test]
-fn a_compound_is_sealed_as_a_whole() {
+fn a_compound_is_encrypted_as_a_whole() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
     let mut first = client.message(Command::ECHO, bytes.clone());
     first.header.credits = 8;
     client.ask(&mut rig, first);
-    client.seals = true;
+    client.encrypts = true;
     let messages = (0..3).map(|_| client.message(Command::ECHO, bytes.clone()));
     let messages = messages.collect();
     let answers = client.ask_all(&mut rig, messages);
@@ -271,6 +271,6 @@ fn a_compound_is_sealed_as_a_whole() {
     assert!(
         answers
             .iter()
-            .all(|answer| answer.was_sealed && !answer.is_signed())
+            .all(|answer| answer.was_encrypted && !answer.is_signed())
     );
 }

@@ -1,4 +1,4 @@
-//! Bytes that are no message, and messages whose bodies are none: rows 4, 9, 10 and 15 of the
+//! Bytes that are not a message, and messages with invalid bodies: rows 4, 9, 10 and 15 of the
 //! list of bad inputs.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use wire::{Command, FileId, Flags, MessageId, Status};
 use crate::harness::{Client, Options, Rig, bytes_of, file_id};
 
 #[test]
-fn bytes_that_are_no_smb_end_it() {
+fn bytes_other_than_smb_end_the_connection() {
     let frames: [&[u8]; 9] = [
         b"",
         b"\xFE",
@@ -45,7 +45,7 @@ fn bytes_that_are_no_smb_end_it() {
 }
 
 #[test]
-fn a_long_frame_before_a_login_ends_it() {
+fn a_long_frame_before_a_login_ends_the_connection() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::default());
     let before = rig.connection(client.id).max_frame();
@@ -60,7 +60,7 @@ fn a_long_frame_before_a_login_ends_it() {
 }
 
 #[test]
-fn nobody_takes_for_ever_to_log_in() {
+fn the_time_for_a_login_is_limited() {
     let mut rig = Rig::new(|_| {});
     let mut slow = Client::new(&mut rig, Options::default());
     let quick = Client::logged_in(&mut rig, Options::default(), "alice");
@@ -74,8 +74,8 @@ fn nobody_takes_for_ever_to_log_in() {
 }
 
 #[test]
-fn a_compound_that_is_not_one_ends_it() {
-    // Unaligned, into the header, past the end, leaving no header.
+fn an_invalid_compound_ends_the_connection() {
+    // Unaligned, into the header, past the end, with no space for a header.
     for next_command in [4_u32, 68, 71, 8, 56, 80, 1 << 20, u32::MAX] {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
@@ -92,7 +92,7 @@ fn a_compound_that_is_not_one_ends_it() {
 }
 
 #[test]
-fn a_long_compound_ends_it() {
+fn a_long_compound_ends_the_connection() {
     let mut rig = Rig::new(|config| config.limits.compound_messages = 4);
     for (count, is_allowed) in [(4, true), (5, false)] {
         let mut client = Client::new(&mut rig, Options::default());
@@ -111,7 +111,7 @@ fn a_long_compound_ends_it() {
 }
 
 #[test]
-fn a_response_is_no_request() {
+fn a_response_from_a_client_ends_the_connection() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
@@ -123,8 +123,8 @@ fn a_response_is_no_request() {
 }
 
 #[test]
-fn a_body_that_is_none_fails_the_request_alone() {
-    // No command has a body of no bytes, of one, or a StructureSize of 1; all are cut short.
+fn an_invalid_body_fails_only_its_request() {
+    // Each command gets an empty body, one byte, and a StructureSize of 1. All are too short.
     for dialect in [Dialect::SMB_2_1, Dialect::SMB_3_1_1] {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::in_share(&mut rig, Options::only(dialect), "alice", "files");
@@ -142,7 +142,7 @@ fn a_body_that_is_none_fails_the_request_alone() {
 }
 
 #[test]
-fn every_cut_of_a_request_is_answered_or_ends_it() {
+fn every_truncated_request_is_answered_or_ends_the_connection() {
     let whole = {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
@@ -198,7 +198,7 @@ fn an_answer_echoes_its_request() {
     assert_eq!(answer.header.credit_charge, 1);
 }
 
-/// What to spoil: frame by frame, bytes at places and the length.
+/// The damage, per frame: new bytes at offsets, and the length.
 type Damage = Vec<(usize, Vec<(usize, u8)>, usize)>;
 
 proptest! {
@@ -212,7 +212,7 @@ proptest! {
     }
 }
 
-/// Says every kind of request with damage, on a session that signs nothing, and closes.
+/// Sends a damaged request of every command on a session that does not sign, and closes.
 fn spoil(holds: bool, damage: Damage) {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, Options::only(Dialect::SMB_2_1), "alice", "files");

@@ -1,5 +1,5 @@
-//! A LOCK that may wait is answered once it is granted, in order, or once it never will be: whoever
-//! makes room, and whatever ends it. \[MS-SMB2\] 3.3.5.14, \[MS-FSA\] 2.1.5.8
+//! The server answers a waiting LOCK when it grants the lock, in order, or when it never can. Any
+//! end of the holder frees the range. \[MS-SMB2\] 3.3.5.14, \[MS-FSA\] 2.1.5.8
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::harness::{
 };
 
 const ALL: (u64, u64) = (0, 100);
-/// Longer than it takes to be told to wait.
+/// Longer than the time after which a request gets an interim response.
 const LONG: Duration = Duration::from_secs(2);
 
-/// A client that holds an exclusive lock of `f`, and others that have `f` open.
+/// A client with an exclusive lock of `f`, and other clients with `f` open.
 fn with_holder(others: usize) -> (Rig, (Client, FileId), Vec<(Client, FileId)>) {
     let mut rig = Rig::new(|_| {});
     let mut holder = enter(&mut rig);
@@ -31,7 +31,7 @@ fn enter(rig: &mut Rig) -> (Client, FileId) {
 }
 
 #[test]
-fn who_waits_is_told_so_and_answered_under_the_same_number() {
+fn a_waiting_lock_keeps_its_async_id() {
     let (mut rig, (mut holder, file), mut others) = with_holder(1);
     let (one, its) = &mut others[0];
     let id = one.lock_and_wait(&mut rig, *its, (0, 10), EXCLUSIVE);
@@ -49,7 +49,7 @@ fn who_waits_is_told_so_and_answered_under_the_same_number() {
 }
 
 #[test]
-fn the_oldest_comes_first_and_those_that_share_come_together() {
+fn the_oldest_is_granted_first_and_shared_locks_together() {
     let (mut rig, (mut holder, file), mut others) = with_holder(4);
     let mut ids = Vec::new();
     for ((client, its), flags) in others
@@ -82,20 +82,20 @@ fn the_oldest_comes_first_and_those_that_share_come_together() {
 
 /// smbtorture smb2.lock.cancel
 #[test]
-fn who_gives_up_gets_nothing_later() {
+fn a_canceled_lock_is_not_granted_later() {
     let (mut rig, (mut holder, file), mut others) = with_holder(1);
     let (client, its) = &mut others[0];
-    for is_told in [false, true] {
+    for is_async in [false, true] {
         let id = client.lock_and_wait(&mut rig, *its, (0, 10), EXCLUSIVE);
         let mut async_id = None;
-        if is_told {
+        if is_async {
             rig.pass(LONG);
             match client.hear_answer(&mut rig).header.target {
                 Target::Async(id) => async_id = Some(id),
                 Target::Sync { .. } => panic!("an interim answer has an AsyncId"),
             }
         }
-        // What waits is not locked, and cannot be unlocked.
+        // A waiting lock is not held and cannot be unlocked.
         let unlock = client.lock(&mut rig, *its, (0, 10), UNLOCK);
         assert_eq!(unlock, Status::RANGE_NOT_LOCKED);
         client.cancel(&mut rig, id, async_id);
@@ -122,18 +122,18 @@ fn the_end_of_the_open_ends_the_wait() {
             }
         };
         client.say(&mut rig, vec![end]);
-        let mut told = [client.hear_answer(&mut rig), client.hear_answer(&mut rig)]
+        let mut reported = [client.hear_answer(&mut rig), client.hear_answer(&mut rig)]
             .map(|answer| (answer.header.command, answer.status()));
-        told.sort_by_key(|(command, _)| *command == Command::LOCK);
+        reported.sort_by_key(|(command, _)| *command == Command::LOCK);
         let ended = (Command::LOCK, Status::RANGE_NOT_LOCKED);
-        assert_eq!(told, [(command, Status::SUCCESS), ended]);
+        assert_eq!(reported, [(command, Status::SUCCESS), ended]);
         rig.cut(client.id);
         assert!(rig.connection(client.id).is_idle(), "{id:?}");
     }
 }
 
 #[test]
-fn whatever_ends_the_holder_makes_room() {
+fn any_end_of_the_holder_releases_its_lock() {
     let nothing = bytes_of(|out| wire::echo::Request.encode(out));
     for end in [
         Some(Command::CLOSE),
@@ -157,7 +157,7 @@ fn whatever_ends_the_holder_makes_room() {
 }
 
 #[test]
-fn who_is_cut_off_while_it_waits_is_skipped() {
+fn a_waiting_client_that_disconnects_is_skipped() {
     let (mut rig, (mut holder, file), mut others) = with_holder(2);
     let mut ids = Vec::new();
     for (client, its) in &mut others {
@@ -170,7 +170,7 @@ fn who_is_cut_off_while_it_waits_is_skipped() {
 }
 
 #[test]
-fn an_open_waits_for_itself() {
+fn an_open_waits_for_its_own_lock() {
     let (mut rig, (mut holder, file), _) = with_holder(0);
     let id = holder.lock_and_wait(&mut rig, file, (5, 1), EXCLUSIVE);
     let unlock = holder.lock_message(file, ALL, UNLOCK);
@@ -180,12 +180,12 @@ fn an_open_waits_for_itself() {
 }
 
 #[test]
-fn a_cancel_that_comes_too_late_finds_the_lock_granted() {
+fn a_late_cancel_finds_the_lock_granted() {
     let (mut rig, (mut holder, file), _) = with_holder(0);
     let other = holder.create(&mut rig, "f");
     let id = holder.lock_and_wait(&mut rig, other, (5, 1), EXCLUSIVE);
     let unlock = holder.lock_message(file, ALL, UNLOCK);
-    // Before anybody can be told of the grant.
+    // Before the notice of the grant arrives.
     let bytes = bytes_of(|out| wire::cancel::Request.encode(out));
     let mut cancel = holder.message(Command::CANCEL, bytes);
     cancel.header.message_id = id;
@@ -200,7 +200,7 @@ fn a_cancel_that_comes_too_late_finds_the_lock_granted() {
 }
 
 #[test]
-fn nothing_waits_amid_a_compound() {
+fn only_the_last_member_of_a_compound_waits() {
     let (mut rig, _holder, mut others) = with_holder(1);
     let (client, its) = &mut others[0];
     let waits = client.lock_message(*its, (0, 10), EXCLUSIVE);
@@ -209,7 +209,7 @@ fn nothing_waits_amid_a_compound() {
     let answers = client.ask_all(&mut rig, vec![waits, close]);
     let statuses: Vec<Status> = answers.iter().map(Answer::status).collect();
     assert_eq!(statuses, [Status::INTERNAL_ERROR, Status::SUCCESS]);
-    // Where there is nothing to wait for it makes no difference.
+    // A lock that does not wait works in any member.
     let file = client.create(&mut rig, "other");
     let lock = client.lock_message(file, (0, 10), EXCLUSIVE);
     let read = client.read_message(file, 0);

@@ -1,4 +1,5 @@
-//! Byte-range locks: what is locked others neither read nor write, nor cache. \[MS-FSA\] 2.1.4.10
+//! Byte-range locks: other opens can neither read nor write a locked range, and no open caches it.
+//! \[MS-FSA\] 2.1.4.10
 
 use wire::access::{AccessMask, OplockLevel};
 use wire::fscc::{FileInfoClass, InfoType};
@@ -6,7 +7,7 @@ use wire::{Command, FileId, Status, read, set_info, write};
 
 use crate::harness::{Ask, Client, EXCLUSIVE_NOW, Message, Rig, SHARED_NOW, UNLOCK, bytes_of};
 
-/// A client with `f` open twice, 100 bytes long.
+/// A client with two opens of `f`, which has 100 bytes.
 fn with_two_opens() -> (Rig, Client, [FileId; 2]) {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::with_credits(&mut rig);
@@ -64,7 +65,7 @@ fn can(client: &mut Client, rig: &mut Rig, file_id: FileId, offset: u64) -> (boo
 
 /// smbtorture smb2.lock.rw-exclusive and rw-shared
 #[test]
-fn locks_say_who_reads_and_writes() {
+fn locks_restrict_reads_and_writes() {
     let (mut rig, mut client, [one, other]) = with_two_opens();
     for (flags, own, others) in [
         (EXCLUSIVE_NOW, (true, true), (false, false)),
@@ -85,7 +86,7 @@ fn locks_say_who_reads_and_writes() {
 
 /// smbtorture smb2.lock.zerobyteread
 #[test]
-fn no_bytes_are_in_nobodys_way() {
+fn a_range_of_no_bytes_conflicts_with_nothing() {
     let (mut rig, mut client, [one, other]) = with_two_opens();
     client.must_lock(&mut rig, one, (0, 10), EXCLUSIVE_NOW);
     let messages = [
@@ -98,7 +99,7 @@ fn no_bytes_are_in_nobodys_way() {
 }
 
 #[test]
-fn who_appends_finds_a_lock_at_the_end() {
+fn an_append_respects_a_lock_at_the_end() {
     let (mut rig, mut client, [one, _]) = with_two_opens();
     let ask = Ask {
         access: AccessMask::FILE_APPEND_DATA,
@@ -120,10 +121,10 @@ fn who_appends_finds_a_lock_at_the_end() {
     assert_eq!(crate::harness::data(&answer), b"moremore");
 }
 
-/// smbtorture smb2.lock.truncate and smb2.create.brlocked: as in Windows and Samba, locks keep
-/// nobody from cutting the file.
+/// smbtorture smb2.lock.truncate and smb2.create.brlocked: as in Windows and Samba, locks do not
+/// prevent truncation.
 #[test]
-fn a_locked_file_may_be_emptied() {
+fn a_locked_file_can_be_truncated() {
     let (mut rig, mut client, [one, other]) = with_two_opens();
     client.must_lock(&mut rig, one, (0, 10), EXCLUSIVE_NOW);
     client.open_other(&mut rig, "f", Ask::overwrite());
@@ -143,7 +144,7 @@ fn a_locked_file_may_be_emptied() {
 
 /// smbtorture smb2.oplock.brl1 to brl3
 #[test]
-fn what_is_locked_is_not_cached() {
+fn a_locked_file_gets_no_oplock() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::with_credits(&mut rig);
     let two = Ask::level(OplockLevel::II);
@@ -154,9 +155,9 @@ fn what_is_locked_is_not_cached() {
     let mut heard = [client.hear_answer(&mut rig), client.hear_answer(&mut rig)];
     heard.sort_by_key(|answer| answer.header.command == Command::OPLOCK_BREAK);
     assert_eq!(heard[0].status(), Status::SUCCESS);
-    let told = crate::harness::told(&heard[1]);
-    assert_eq!((told.file_id, told.level), (one, OplockLevel::NONE));
-    // What is not granted breaks nothing, and on what is locked nothing is granted.
+    let reported = crate::harness::broken_oplock(&heard[1]);
+    assert_eq!((reported.file_id, reported.level), (one, OplockLevel::NONE));
+    // A refused lock breaks no oplock, and a locked file gets none.
     let status = client.lock(&mut rig, one, (0, 4), EXCLUSIVE_NOW);
     assert_eq!(status, Status::LOCK_NOT_GRANTED);
     let (other, level) = client.open(&mut rig, two);
@@ -168,7 +169,7 @@ fn what_is_locked_is_not_cached() {
 }
 
 #[test]
-fn who_is_alone_keeps_its_oplock() {
+fn a_single_holder_keeps_its_oplock() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::with_credits(&mut rig);
     let (file, level) = client.open(&mut rig, Ask::level(OplockLevel::BATCH));
@@ -179,7 +180,7 @@ fn who_is_alone_keeps_its_oplock() {
 
 /// smbtorture smb2.lock.errorcode
 #[test]
-fn who_may_not_lock_hears_another_word_than_who_may_not_read() {
+fn refused_locks_and_refused_reads_have_different_statuses() {
     let (mut rig, mut client, [one, other]) = with_two_opens();
     client.must_lock(&mut rig, one, (10, 10), EXCLUSIVE_NOW);
     for (file, place) in [(one, (12, 5)), (other, (12, 5)), (other, (12, 0))] {

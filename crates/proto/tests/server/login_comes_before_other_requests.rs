@@ -1,5 +1,5 @@
-//! SESSION_SETUP: several legs, again, refused, in place of another; LOGOFF. Rows 4, 16 and 26 of
-//! the list of bad inputs.
+//! SESSION_SETUP: several legs, reauthentication, refusal, replacement; LOGOFF. Rows 4, 16 and 26
+//! of the list of bad inputs.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn log_off(client: &mut Client, rig: &mut Rig) -> Status {
 }
 
 #[test]
-fn both_sides_derive_the_same_keys_in_every_dialect() {
+fn client_and_server_derive_the_same_keys_in_every_dialect() {
     for dialect in DIALECTS {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::new(&mut rig, Options::only(dialect));
@@ -33,7 +33,7 @@ fn both_sides_derive_the_same_keys_in_every_dialect() {
         assert!(!leg.is_signed());
         let token = Response::decode(&leg.message).unwrap().security_buffer;
         assert_eq!(token, b"challenge");
-        // The client checks that the last answer is signed with the key that it derives.
+        // The client checks that its derived key verifies the signature of the last response.
         assert_eq!(client.log_in(&mut rig, "alice").status(), Status::SUCCESS);
         client.signs = true;
         let answer = client.echo(&mut rig);
@@ -67,7 +67,7 @@ fn legs_of_two_logins_do_not_mix() {
 }
 
 #[test]
-fn a_session_before_its_login_is_none() {
+fn a_session_is_unusable_before_its_login() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::default());
     client.negotiate(&mut rig);
@@ -95,7 +95,7 @@ fn a_refused_login_leaves_nothing() {
 }
 
 #[test]
-fn guests_have_no_keys_and_sign_nothing() {
+fn guests_have_no_keys_and_do_not_sign() {
     for (name, flag) in [
         ("guest", SessionFlags::IS_GUEST),
         ("anonymous", SessionFlags::IS_NULL),
@@ -110,7 +110,7 @@ fn guests_have_no_keys_and_sign_nothing() {
         let answer = client.log_in(&mut rig, name);
         assert_eq!(Response::decode(&answer.message).unwrap().flags, flag);
         assert!(!client.echo(&mut rig).is_signed());
-        // Somebody who claims to have signed has not.
+        // The server refuses a signature from a client without a key.
         let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
         let mut message = client.message(Command::ECHO, bytes);
         message.header.flags |= wire::Flags::SIGNED;
@@ -120,11 +120,11 @@ fn guests_have_no_keys_and_sign_nothing() {
 }
 
 #[test]
-fn guests_are_refused_where_everything_is_signed_or_sealed() {
+fn guests_are_refused_if_signing_or_encryption_is_required() {
     let signed = |config: &mut proto::server::config::Config| config.signing_required = true;
-    let sealed = |config: &mut proto::server::config::Config| config.encryption_required = true;
+    let encrypted = |config: &mut proto::server::config::Config| config.encryption_required = true;
     for name in ["guest", "anonymous"] {
-        for mut rig in [Rig::new(signed), Rig::new(sealed)] {
+        for mut rig in [Rig::new(signed), Rig::new(encrypted)] {
             let mut client = Client::new(&mut rig, Options::default());
             client.negotiate(&mut rig);
             let answer = client.log_in(&mut rig, name);
@@ -134,7 +134,7 @@ fn guests_are_refused_where_everything_is_signed_or_sealed() {
 }
 
 #[test]
-fn a_login_without_a_cipher_is_refused_where_everything_is_sealed() {
+fn a_login_without_a_cipher_is_refused_if_encryption_is_required() {
     let mut rig = Rig::new(|config| config.encryption_required = true);
     for dialect in [Dialect::SMB_2_0_2, Dialect::SMB_2_1] {
         let mut client = Client::new(&mut rig, Options::only(dialect));
@@ -145,7 +145,7 @@ fn a_login_without_a_cipher_is_refused_where_everything_is_sealed() {
 }
 
 #[test]
-fn logins_under_way_are_limited() {
+fn pending_logins_are_limited() {
     let mut rig = Rig::new(|config| config.limits.logins_per_connection = 3);
     let mut client = Client::new(&mut rig, Options::default());
     client.negotiate(&mut rig);
@@ -179,7 +179,7 @@ fn sessions_of_a_connection_are_limited() {
 }
 
 #[test]
-fn a_login_again_keeps_the_keys() {
+fn a_reauthentication_keeps_the_keys() {
     for dialect in DIALECTS {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::in_share(&mut rig, Options::only(dialect), "alice", "files");
@@ -187,7 +187,7 @@ fn a_login_again_keeps_the_keys() {
         let leg = client.log_in(&mut rig, "more");
         assert_eq!(leg.status(), Status::MORE_PROCESSING_REQUIRED);
         assert_eq!(leg.header.session_id, session);
-        // The session works while it renews itself.
+        // The session works during the reauthentication.
         assert_eq!(client.echo(&mut rig).status(), Status::SUCCESS);
         assert_eq!(client.log_in(&mut rig, "alice").status(), Status::SUCCESS);
         client.signs = true;
@@ -197,7 +197,7 @@ fn a_login_again_keeps_the_keys() {
 }
 
 #[test]
-fn a_failed_login_again_ends_that_session_alone() {
+fn a_failed_reauthentication_ends_only_its_session() {
     let mut rig = Rig::new(|_| {});
     let mut bob = Client::in_share(&mut rig, Options::default(), "bob", "files");
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
@@ -206,7 +206,7 @@ fn a_failed_login_again_ends_that_session_alone() {
     let answer = client.enter(&mut rig, "files");
     assert_eq!(answer.status(), Status::USER_SESSION_DELETED);
     assert_eq!(bob.enter(&mut rig, "files").status(), Status::SUCCESS);
-    // Somebody else's session cannot be renewed, nor refused, from here.
+    // A client can neither reauthenticate nor end a session of another connection.
     client.session = bob.session;
     client.signs = false;
     let message = client.setup("refuse", SessionId(0));
@@ -215,11 +215,11 @@ fn a_failed_login_again_ends_that_session_alone() {
     assert_eq!(bob.enter(&mut rig, "files").status(), Status::SUCCESS);
 }
 
-// A session that was being renewed while it was logged off came back: the renewal, done, found no
-// session and made one under the old id. Whoever had logged off was logged in again, under keys
-// that the client did not expect. The simulator saw it as a wrong signature.
+// A LOGOFF during a reauthentication did not end the session: the completion found no session and
+// made one with the old id. The logged-off client was logged in again, with keys that it did not
+// expect. The simulator found this as a wrong signature.
 #[test]
-fn a_session_that_is_gone_is_not_renewed() {
+fn a_logged_off_session_is_not_reauthenticated() {
     for dialect in DIALECTS {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::in_share(&mut rig, Options::only(dialect), "alice", "files");
@@ -234,7 +234,7 @@ fn a_session_that_is_gone_is_not_renewed() {
 }
 
 #[test]
-fn an_unsigned_binding_is_refused_and_harms_nobody() {
+fn an_unsigned_binding_is_refused_without_harm() {
     let mut rig = Rig::new(|_| {});
     let mut alice = Client::logged_in(&mut rig, Options::default(), "alice");
     let mut other = Client::new(&mut rig, Options::default());
@@ -260,7 +260,7 @@ fn an_unsigned_binding_is_refused_and_harms_nobody() {
 }
 
 #[test]
-fn a_login_replaces_the_same_users_session_once_it_is_proven() {
+fn a_login_replaces_a_session_of_the_same_user() {
     let mut rig = Rig::new(|_| {});
     let mut old = Client::in_share(&mut rig, Options::default(), "alice", "files");
     let mut mallory = Client::new(&mut rig, Options::default());
@@ -284,7 +284,7 @@ fn a_login_replaces_the_same_users_session_once_it_is_proven() {
 }
 
 #[test]
-fn a_session_replaces_another_of_its_own_connection() {
+fn a_login_replaces_a_session_of_the_same_connection() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     let old = client.session;
@@ -297,7 +297,7 @@ fn a_session_replaces_another_of_its_own_connection() {
 }
 
 #[test]
-fn after_a_logoff_there_is_no_session_and_a_new_login_is_due() {
+fn a_connection_can_log_in_again_after_a_logoff() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     assert_eq!(log_off(&mut client, &mut rig), Status::SUCCESS);

@@ -1,5 +1,5 @@
-//! A driver that a bug kept from completing an operation can still end the connection: what was
-//! open is closed, and others open it.
+//! A driver with a bug may never complete an operation. It can still end the connection: the server
+//! closes its opens, and other clients can open the files.
 
 use proto::effect::Outcome;
 use proto::id::OpId;
@@ -7,8 +7,8 @@ use wire::Status;
 
 use crate::harness::{Client, Options, Rig, file_id};
 
-/// Cuts the connection and fails what is not completed, as a driver does that has nothing under
-/// way any more.
+/// Cuts the connection and fails all incomplete operations, as a driver without pending operations
+/// does.
 fn end(rig: &mut Rig, client: &Client) {
     rig.slow.clear();
     rig.is_slow = false;
@@ -20,7 +20,7 @@ fn end(rig: &mut Rig, client: &Client) {
 }
 
 #[test]
-fn whatever_it_was() {
+fn every_kind_of_lost_operation_releases_its_file() {
     for what in ["create", "read", "close"] {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
@@ -45,7 +45,7 @@ fn whatever_it_was() {
 }
 
 #[test]
-fn nothing_is_unfinished_where_nothing_was_lost() {
+fn a_connection_without_lost_operations_has_none_unfinished() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     client.create(&mut rig, "a");

@@ -1,11 +1,11 @@
-//! The server's half of the protocol, driven as a worker would drive it: frames in, effects out.
-//! A file for each promise.
+//! Tests of the server's connections. The harness drives a connection as a worker does: it passes
+//! frames in and performs the effects. Each file is named after a promise.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that unwraps nothing fails, as it should"
 )]
 
-// As the other crates call it.
+// The name by which the other crates import this crate.
 extern crate smbeam_proto as proto;
 
 mod harness;

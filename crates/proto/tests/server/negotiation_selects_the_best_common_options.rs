@@ -1,4 +1,4 @@
-//! NEGOTIATE: dialect, cipher, signing algorithm, and what is refused.
+//! NEGOTIATE: dialect, cipher, signing algorithm, and refused requests.
 
 use crypto::{Cipher, SigningAlgorithm};
 use proto::carrier::Carrier;
@@ -40,16 +40,16 @@ fn the_newest_common_dialect_wins() {
         assert_eq!(response.max_transact_size, size);
         let has_large_mtu = response.capabilities.contains(Capabilities::LARGE_MTU);
         assert_eq!(has_large_mtu, is_large);
-        let seals = response.capabilities.contains(Capabilities::ENCRYPTION);
+        let encrypts = response.capabilities.contains(Capabilities::ENCRYPTION);
         let by_capability = [Dialect::SMB_3_0, Dialect::SMB_3_0_2].contains(&max_dialect);
-        assert_eq!(seals, by_capability);
+        assert_eq!(encrypts, by_capability);
         assert_eq!(response.security_mode, SecurityMode::SIGNING_ENABLED);
     }
 }
 
-/// What a client is told for its own good binds nobody.
+/// The advised size of writes is not a limit.
 #[test]
-fn a_hint_of_small_writes_refuses_no_large_ones() {
+fn advice_of_small_writes_does_not_refuse_large_ones() {
     let mut rig = Rig::new(|_| {});
     let id = rig.accept_over(Carrier {
         write_hint: Some(960),
@@ -152,9 +152,9 @@ fn contexts_are_checked() {
     assert_eq!(negotiate_with(&twice), refused);
     let none = (ContextType::ENCRYPTION_CAPABILITIES, vec![0, 0]);
     let without = [good.clone(), none];
-    let sealing = Capabilities::ENCRYPTION;
-    assert_eq!(negotiate_with_capabilities(sealing, &without), refused);
-    // Who cannot seal may say so by an empty list.
+    let encryption = Capabilities::ENCRYPTION;
+    assert_eq!(negotiate_with_capabilities(encryption, &without), refused);
+    // A client without ciphers may send an empty list.
     assert_eq!(negotiate_with(&without), Status::SUCCESS);
     let cut = (ContextType::SIGNING_CAPABILITIES, vec![2, 0, 1, 0]);
     assert_eq!(negotiate_with(&[good.clone(), cut]), refused);
@@ -209,7 +209,7 @@ fn smb1_alone_is_refused_and_ends_the_connection() {
     let id = rig.accept();
     rig.deliver(id, &encode_negotiate(&[b"NT LM 0.12"]));
     assert_eq!(rig.violations[&id], Violation::UnexpectedNegotiate);
-    // It is told so first: DialectIndex 0xFFFF.
+    // DialectIndex 0xFFFF reports the failure first.
     let answer = rig.read(id).expect("an answer");
     assert_eq!(answer[32..], [1, 0xFF, 0xFF, 0, 0]);
     assert!(rig.read(id).is_none());
@@ -237,7 +237,7 @@ fn a_second_negotiate_ends_the_connection() {
 }
 
 #[test]
-fn nothing_comes_before_negotiate() {
+fn negotiate_must_come_first() {
     for command in 1..0x20 {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::new(&mut rig, Options::default());
@@ -286,7 +286,7 @@ fn validate(
 }
 
 #[test]
-fn a_downgrade_is_found_out() {
+fn a_downgrade_is_detected() {
     let options = Options::only(Dialect::SMB_3_0);
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, options.clone(), "alice", "IPC$");
@@ -312,14 +312,14 @@ fn a_downgrade_is_found_out() {
 
 #[test]
 fn smb1_comes_first_or_not_at_all() {
-    // A NEGOTIATE that failed left the connection without a dialect; its MessageId is gone all
-    // the same. An assertion took the two for one thing: any client could end the server.
+    // A NEGOTIATE that failed left the connection without a dialect, but used its MessageId. An
+    // assertion assumed that both happen together, so that any client could end the server.
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::only(Dialect(0x0999)));
     assert_eq!(client.negotiate(&mut rig).status(), Status::NOT_SUPPORTED);
     rig.deliver(client.id, &encode_negotiate(&[DIALECT_SMB_2_WILDCARD]));
     assert_eq!(rig.violations[&client.id], Violation::UnexpectedNegotiate);
-    // A second one of SMB2 may do better.
+    // A second NEGOTIATE of SMB2 may succeed.
     let mut client = Client::new(&mut rig, Options::only(Dialect(0x0999)));
     client.negotiate(&mut rig);
     client.options.dialects = vec![Dialect::SMB_3_0];

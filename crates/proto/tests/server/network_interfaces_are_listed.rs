@@ -1,4 +1,4 @@
-//! QUERY_NETWORK_INTERFACE_INFO tells where further channels can be opened.
+//! QUERY_NETWORK_INTERFACE_INFO lists the addresses for further channels.
 
 use wire::dialect::Dialect;
 use wire::fsctl::{CtlCode, InterfaceCapability, NetworkInterface, SocketAddress};
@@ -37,7 +37,7 @@ fn ask(rig: &mut Rig, client: &mut Client, input: &[u8], room: u32, file_id: Fil
 }
 
 #[test]
-fn every_tree_tells_what_there_is_now() {
+fn every_tree_lists_the_current_interfaces() {
     let mut rig = Rig::new(|_| {});
     let options = multichannel(Dialect::SMB_3_1_1);
     let mut client = Client::in_share(&mut rig, options, "alice", "files");
@@ -48,14 +48,14 @@ fn every_tree_tells_what_there_is_now() {
             let answer = ask(&mut rig, &mut client, &[], 65_536, FileId::RELATED);
             assert_eq!(answer.status(), Status::SUCCESS);
             let response = Response::decode(&answer.message).expect("a response");
-            let told = NetworkInterface::decode_list(response.output).expect("a list");
-            assert_eq!(told, expected);
+            let reported = NetworkInterface::decode_list(response.output).expect("a list");
+            assert_eq!(reported, expected);
         }
     }
 }
 
 #[test]
-fn what_is_wrong_with_the_question_is_said() {
+fn invalid_requests_are_refused() {
     let mut rig = Rig::new(|_| {});
     rig.server.set_interfaces(&interfaces());
     let options = multichannel(Dialect::SMB_3_1_1);

@@ -10,7 +10,7 @@ use crate::harness::{Ask, Client, EXCLUSIVE, EXCLUSIVE_NOW, Rig, bytes_of};
 
 const NONE: OplockLevel = OplockLevel::NONE;
 const BATCH: OplockLevel = OplockLevel::BATCH;
-/// How long the opens outlive their session.
+/// Time for which opens outlive their session.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(1);
 

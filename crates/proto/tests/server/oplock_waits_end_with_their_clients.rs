@@ -1,5 +1,5 @@
-//! However a holder or a waiter ends, everybody else is answered, once. Rows 21, 23 and 29 of the
-//! list of bad inputs.
+//! However a holder or a waiting client ends, every other client is answered once. Rows 21, 23
+//! and 29 of the list of bad inputs.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn clients(rig: &mut Rig, count: usize) -> Vec<Client> {
     (0..count).map(|_| Client::with_credits(rig)).collect()
 }
 
-/// A holder that was told to give way, and a client that waits for that.
+/// A holder with a pending break, and a client that waits for it.
 fn parted() -> (Rig, Client, wire::FileId, Client, wire::MessageId) {
     let mut rig = Rig::new(|_| {});
     let mut one = clients(&mut rig, 1).remove(0);
@@ -36,7 +36,7 @@ fn empty(client: &mut Client, command: Command) -> Message {
     client.message(command, bytes)
 }
 
-/// Everybody goes: nothing is left, neither here nor on the disk.
+/// All clients disconnect: nothing is left on the server or on the disk.
 fn end(rig: &mut Rig, ids: &[ConnectionId]) {
     for id in ids {
         rig.cut(*id);
@@ -49,7 +49,7 @@ fn end(rig: &mut Rig, ids: &[ConnectionId]) {
 }
 
 #[test]
-fn a_holder_that_says_nothing_loses_its_oplock() {
+fn a_silent_holder_loses_its_oplock() {
     let (mut rig, mut one, file, mut other, waiting) = parted();
     rig.pass(Duration::from_secs(1));
     let interim = other.hear_answer(&mut rig);
@@ -69,18 +69,18 @@ fn a_holder_that_says_nothing_loses_its_oplock() {
 }
 
 #[test]
-fn a_break_has_its_time_although_who_wanted_it_is_gone() {
+fn a_break_keeps_its_time_limit_after_its_waiter_ends() {
     let (mut rig, one, _, other, _) = parted();
     rig.cut(other.id);
     rig.pass(BREAK_TIMEOUT);
     let mut third = clients(&mut rig, 1).remove(0);
-    // There is nobody to wait for any more, and no time to wait anew.
+    // No request waits any more, and the break gets no new time limit.
     assert_eq!(third.open(&mut rig, Ask::level(BATCH)).1, II);
     end(&mut rig, &[one.id, other.id, third.id]);
 }
 
 #[test]
-fn the_end_of_a_holder_lets_others_in() {
+fn the_end_of_a_holder_ends_the_wait() {
     for command in [None, Some(Command::LOGOFF), Some(Command::TREE_DISCONNECT)] {
         let (mut rig, mut one, _, mut other, _) = parted();
         match command {
@@ -97,7 +97,7 @@ fn the_end_of_a_holder_lets_others_in() {
 }
 
 #[test]
-fn the_end_of_a_waiter_is_nothing_to_the_holder() {
+fn the_end_of_a_waiter_leaves_the_break_pending() {
     for command in [None, Some(Command::LOGOFF), Some(Command::TREE_DISCONNECT)] {
         let (mut rig, mut one, file, mut other, waiting) = parted();
         match command {
@@ -118,7 +118,7 @@ fn the_end_of_a_waiter_is_nothing_to_the_holder() {
 }
 
 #[test]
-fn who_waits_may_give_up() {
+fn a_waiting_create_can_be_canceled() {
     for is_async in [false, true] {
         let (mut rig, mut one, file, mut other, waiting) = parted();
         let mut async_id = None;
@@ -133,7 +133,7 @@ fn who_waits_may_give_up() {
         let answer = other.hear_answer(&mut rig);
         assert_eq!(answer.header.message_id, waiting);
         assert_eq!(answer.status(), Status::CANCELLED);
-        // The driver was not asked about what it does not know.
+        // The driver receives no cancel: it runs no operation for this request.
         assert!(rig.cancelled.is_empty());
         assert_eq!(one.acknowledge(&mut rig, file, II.0), Status::SUCCESS);
         rig.pass(BREAK_TIMEOUT);
@@ -143,7 +143,7 @@ fn who_waits_may_give_up() {
 }
 
 #[test]
-fn who_waits_finds_what_the_holder_left() {
+fn a_waiting_create_sees_the_final_state() {
     let mut rig = Rig::new(|_| {});
     let mut both = clients(&mut rig, 2);
     let (mut other, mut one) = (both.remove(1), both.remove(0));
@@ -166,7 +166,7 @@ fn who_waits_finds_what_the_holder_left() {
 }
 
 #[test]
-fn a_storm_of_waiters_is_let_in_at_once() {
+fn many_waiters_continue_together() {
     let mut rig = Rig::new(|_| {});
     let mut all = clients(&mut rig, 20);
     let ids: Vec<ConnectionId> = all.iter().map(|client| client.id).collect();
@@ -188,7 +188,7 @@ fn a_storm_of_waiters_is_let_in_at_once() {
 }
 
 #[test]
-fn a_file_that_nobody_shares_goes_from_hand_to_hand() {
+fn an_unshared_file_passes_from_one_waiter_to_the_next() {
     let mut rig = Rig::new(|_| {});
     let mut all = clients(&mut rig, 8);
     let ids: Vec<ConnectionId> = all.iter().map(|client| client.id).collect();
@@ -209,7 +209,7 @@ fn a_file_that_nobody_shares_goes_from_hand_to_hand() {
                 next = Some((index, created(&answers[0]).0));
             }
             if next.is_some_and(|(found, _)| found == index) {
-                // It is the next to be asked, while anybody waits.
+                // The new holder gets the next break while requests wait.
                 continue;
             }
         }

@@ -1,4 +1,5 @@
-//! Who caches a file gives way before another sees it. \[MS-SMB2\] 3.3.5.9, 3.3.4.6, 3.3.5.22.1
+//! A client that caches a file loses its oplock before another open sees the file. \[MS-SMB2\]
+//! 3.3.5.9, 3.3.4.6, 3.3.5.22.1
 
 use wire::access::{CreateDisposition, CreateOptions, OplockLevel};
 use wire::{Command, Status};
@@ -10,7 +11,7 @@ const II: OplockLevel = OplockLevel::II;
 const EXCLUSIVE: OplockLevel = OplockLevel::EXCLUSIVE;
 const BATCH: OplockLevel = OplockLevel::BATCH;
 
-/// A server and two clients of it.
+/// A server and two of its clients.
 fn two() -> (Rig, Client, Client) {
     let mut rig = Rig::new(|_| {});
     let one = Client::with_credits(&mut rig);
@@ -19,12 +20,12 @@ fn two() -> (Rig, Client, Client) {
 }
 
 #[test]
-fn who_is_alone_gets_what_it_asks_for() {
+fn a_single_open_gets_the_requested_level() {
     for level in [NONE, II, EXCLUSIVE, BATCH] {
         let (mut rig, mut one, _) = two();
         assert_eq!(one.open(&mut rig, Ask::level(level)).1, level);
     }
-    // Leases are not granted, and other numbers are no oplocks.
+    // Leases are not granted, and unknown levels count as no oplock.
     for level in [OplockLevel::LEASE, OplockLevel(5)] {
         let (mut rig, mut one, _) = two();
         assert_eq!(one.open(&mut rig, Ask::level(level)).1, NONE);
@@ -32,7 +33,7 @@ fn who_is_alone_gets_what_it_asks_for() {
 }
 
 #[test]
-fn who_is_beside_others_gets_level_two_at_most() {
+fn an_open_beside_others_gets_at_most_level_two() {
     for first in [NONE, II] {
         for (asked, granted) in [(NONE, NONE), (II, II), (EXCLUSIVE, II), (BATCH, II)] {
             let (mut rig, mut one, mut other) = two();
@@ -44,16 +45,16 @@ fn who_is_beside_others_gets_level_two_at_most() {
 }
 
 #[test]
-fn who_only_looks_at_attributes_does_not_count() {
+fn an_attribute_open_breaks_nothing() {
     let (mut rig, mut one, mut other) = two();
     let (file, _) = one.open(&mut rig, Ask::level(NONE));
     assert_eq!(one.close(&mut rig, file), Status::SUCCESS);
-    // It gets nothing of a file that is there, is in nobody's way, and breaks nothing.
+    // It gets no oplock on an open file, conflicts with no open, and breaks nothing.
     assert_eq!(other.open(&mut rig, Ask::stat(BATCH)).1, NONE);
     assert_eq!(one.open(&mut rig, Ask::level(BATCH)).1, BATCH);
     other.open(&mut rig, Ask::stat(NONE));
     assert!(one.hear(&mut rig).is_none());
-    // Unless it empties the file.
+    // A truncating open does break.
     let emptying = Ask {
         disposition: CreateDisposition::OVERWRITE,
         ..Ask::stat(NONE)
@@ -80,14 +81,14 @@ fn directories_and_shares_without_oplocks_have_none() {
 }
 
 #[test]
-fn who_opens_waits_for_who_caches() {
+fn a_create_waits_for_the_oplock_holder() {
     for level in [EXCLUSIVE, BATCH] {
         let (mut rig, mut one, mut other) = two();
         let (file_id, _) = one.open(&mut rig, Ask::level(level));
         let waiting = other.open_and_wait(&mut rig, Ask::level(BATCH));
         let level = II;
         assert_eq!(one.hear_break(&mut rig), Break { file_id, level });
-        // It may write back meanwhile, and is not disturbed by that.
+        // The holder may write back during the break; that does not disturb it.
         let write = one.write_message(file_id, b"cached");
         assert_eq!(one.ask(&mut rig, write).status(), Status::SUCCESS);
         assert!(other.hear(&mut rig).is_none());
@@ -96,7 +97,7 @@ fn who_opens_waits_for_who_caches() {
         assert_eq!(answer.header.message_id, waiting);
         let (theirs, level) = created(&answer);
         assert_eq!(level, II);
-        // Both hold level II now, and a write ends it for both.
+        // Both hold level II now, and a write ends both oplocks.
         let write = other.write_message(theirs, b"new");
         assert_eq!(other.ask(&mut rig, write).status(), Status::SUCCESS);
         let level = NONE;
@@ -110,14 +111,14 @@ fn who_opens_waits_for_who_caches() {
 }
 
 #[test]
-fn who_overwrites_leaves_nothing_to_cache() {
+fn an_overwrite_breaks_to_none() {
     for level in [EXCLUSIVE, BATCH] {
         let (mut rig, mut one, mut other) = two();
         let (file_id, _) = one.open(&mut rig, Ask::level(level));
         other.open_and_wait(&mut rig, Ask::overwrite());
         let level = NONE;
         assert_eq!(one.hear_break(&mut rig), Break { file_id, level });
-        // Who keeps level II all the same is told that it has nothing.
+        // A holder that acknowledges level II receives a break to none.
         assert_eq!(one.acknowledge(&mut rig, file_id, II.0), Status::SUCCESS);
         let (theirs, _) = created(&other.hear_answer(&mut rig));
         let write = other.write_message(theirs, b"new");
@@ -156,7 +157,7 @@ fn a_share_mode_counts_before_exclusive_and_after_batch() {
 }
 
 #[test]
-fn only_a_break_under_way_is_acknowledged() {
+fn only_a_pending_break_can_be_acknowledged() {
     let (mut rig, mut one, mut other) = two();
     let (file, _) = one.open(&mut rig, Ask::level(BATCH));
     let wrong = Status::INVALID_OPLOCK_PROTOCOL;
@@ -165,7 +166,7 @@ fn only_a_break_under_way_is_acknowledged() {
     }
     other.open_and_wait(&mut rig, Ask::level(NONE));
     one.hear_break(&mut rig);
-    // By nobody else, and with a level that there is.
+    // Only its holder can acknowledge it, and only with a known level.
     assert_eq!(other.acknowledge(&mut rig, file, II.0), Status::FILE_CLOSED);
     for level in [OplockLevel::LEASE.0, 0x77] {
         let status = one.acknowledge(&mut rig, file, level);
@@ -178,7 +179,7 @@ fn only_a_break_under_way_is_acknowledged() {
 }
 
 #[test]
-fn who_acknowledges_by_keeping_all_loses_all() {
+fn an_acknowledgment_that_keeps_the_level_loses_it() {
     for level in [EXCLUSIVE, BATCH] {
         let (mut rig, mut one, mut other) = two();
         let (file, _) = one.open(&mut rig, Ask::level(level));
@@ -194,11 +195,11 @@ fn who_acknowledges_by_keeping_all_loses_all() {
 }
 
 #[test]
-fn the_end_of_level_two_is_not_acknowledged() {
+fn a_break_of_level_two_needs_no_acknowledgment() {
     let (mut rig, mut one, _) = two();
     let (file, level) = one.open(&mut rig, Ask::level(II));
     assert_eq!(level, II);
-    // As Windows and Samba have it, also by the holder's own write.
+    // The holder's own write breaks it too, as with Windows and Samba.
     let write = one.write_message(file, b"own");
     assert_eq!(one.ask(&mut rig, write).status(), Status::SUCCESS);
     assert_eq!(one.hear_break(&mut rig).level, NONE);
@@ -207,10 +208,10 @@ fn the_end_of_level_two_is_not_acknowledged() {
 }
 
 #[test]
-fn a_break_is_sealed_where_the_open_was() {
-    for seals in [false, true] {
+fn a_break_is_encrypted_if_its_session_encrypts() {
+    for encrypts in [false, true] {
         let (mut rig, mut one, mut other) = two();
-        one.seals = seals;
+        one.encrypts = encrypts;
         let (file, _) = one.open(&mut rig, Ask::level(BATCH));
         other.open_and_wait(&mut rig, Ask::level(NONE));
         one.hear_break(&mut rig);
@@ -220,7 +221,7 @@ fn a_break_is_sealed_where_the_open_was() {
 }
 
 #[test]
-fn one_connection_breaks_its_own_oplock() {
+fn a_connection_can_break_its_own_oplock() {
     let (mut rig, mut one, _) = two();
     let (file, _) = one.open(&mut rig, Ask::level(BATCH));
     let message = one.open_message("f", Ask::level(NONE));
@@ -241,7 +242,7 @@ fn one_connection_breaks_its_own_oplock() {
 }
 
 #[test]
-fn a_member_of_a_compound_waits_for_the_open_of_the_one_before() {
+fn a_member_waits_for_the_open_of_the_previous_member() {
     let (mut rig, mut one, _) = two();
     let first = one.open_message("f", Ask::level(BATCH));
     let second = one.open_message("f", Ask::level(NONE));
@@ -250,7 +251,7 @@ fn a_member_of_a_compound_waits_for_the_open_of_the_one_before() {
     while let Some(answers) = one.hear(&mut rig) {
         heard.extend(answers);
     }
-    // The one before is answered, else nobody could give way.
+    // The earlier member is answered first; without its answer the holder could not acknowledge.
     let answer = heard
         .iter()
         .find(|heard| heard.header.command == Command::CREATE);
@@ -261,7 +262,7 @@ fn a_member_of_a_compound_waits_for_the_open_of_the_one_before() {
 }
 
 #[test]
-fn who_saves_by_renaming_waits_for_who_keeps_the_old_file() {
+fn a_replacing_rename_waits_for_the_holder_of_the_old_file() {
     for closes in [true, false] {
         let (mut rig, mut one, mut other) = two();
         let (file, _) = one.open(&mut rig, Ask::level(BATCH));
@@ -273,7 +274,7 @@ fn who_saves_by_renaming_waits_for_who_keeps_the_old_file() {
         let (done, expected) = if closes {
             (one.close(&mut rig, file), Status::SUCCESS)
         } else {
-            // It is open for somebody after all.
+            // The target still has an open.
             let status = one.acknowledge(&mut rig, file, II.0);
             (status, Status::ACCESS_DENIED)
         };
@@ -284,17 +285,17 @@ fn who_saves_by_renaming_waits_for_who_keeps_the_old_file() {
 }
 
 #[test]
-fn who_renames_a_directory_waits_for_who_keeps_a_file_in_it() {
+fn a_directory_rename_waits_for_holders_within() {
     let (mut rig, mut one, mut other) = two();
     let directory = Ask {
         options: CreateOptions::DIRECTORY_FILE,
         ..Ask::level(NONE)
     };
-    let folder = other.open_other(&mut rig, "d", directory);
-    let kept = ["d\\a", "d\\b"].map(|name| one.open_other(&mut rig, name, Ask::level(BATCH)));
-    let rename = other.rename_message(folder, "e");
+    let directory = other.open_other(&mut rig, "d", directory);
+    let files = ["d\\a", "d\\b"].map(|name| one.open_other(&mut rig, name, Ask::level(BATCH)));
+    let rename = other.rename_message(directory, "e");
     other.say(&mut rig, vec![rename]);
-    for file in kept {
+    for file in files {
         assert!(other.hear(&mut rig).is_none());
         assert_eq!(one.hear_break(&mut rig).level, II);
         let close = one.close_message(file);

@@ -1,5 +1,5 @@
-//! Whatever clients do to each other with oplocks, in whatever order: every request is answered,
-//! once, and in the end nothing is open or waiting. Row 29 of the list of bad inputs.
+//! Clients use oplocks in random order: the server answers every request once, and at the end
+//! nothing is open or waiting. Row 29 of the list of bad inputs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use proptest::prelude::*;
 use wire::access::{CreateDisposition, OplockLevel, ShareAccess};
 use wire::{Command, FileId, MessageId, Status};
 
-use crate::harness::{Answer, Ask, Break, Client, Rig, created, told};
+use crate::harness::{Answer, Ask, Break, Client, Rig, broken_oplock, created};
 
-/// Clients at a time.
+/// Number of clients at a time.
 const CLIENTS: usize = 4;
-/// Requests of a client that wait, at most: well within its credits.
+/// Upper limit of waiting requests per client; well below its credits.
 const WAITING: usize = 20;
 
-/// What one client does next.
+/// The next action of a client.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Open(Ask),
     /// Two opens in one frame.
     OpenTwice(Ask, Ask),
-    /// Answers the oldest break as it likes.
+    /// Acknowledges the oldest break with any level.
     Acknowledge(u8),
     Write,
     Close,
     Cancel,
-    /// Its connection is cut; another client takes its place.
+    /// The connection is cut; another client replaces this one.
     Vanish,
     Wait(Duration),
 }
 
-/// A client and what it knows.
+/// A client and its knowledge of the server's state.
 struct Actor {
     client: Client,
     waiting: BTreeSet<MessageId>,
@@ -127,7 +127,7 @@ impl Actor {
     fn take(&mut self, answer: &Answer) {
         let header = &answer.header;
         if header.message_id == MessageId::UNSOLICITED {
-            self.breaks.push(told(answer));
+            self.breaks.push(broken_oplock(answer));
             return;
         }
         if header.status == Status::PENDING {
@@ -157,7 +157,7 @@ proptest! {
             }
             actors.iter_mut().for_each(|actor| actor.listen(&mut rig));
         }
-        // Nobody does anything any more: each wait ends by itself, one after the other at worst.
+        // No client acts any more: each wait ends by its time limit, at worst one after the other.
         for _ in 0..CLIENTS * WAITING {
             rig.pass(Duration::from_secs(36));
             actors.iter_mut().for_each(|actor| actor.listen(&mut rig));

@@ -1,5 +1,5 @@
-//! A pipe gives its messages to whoever reads, one after the other; a read waits for one, and no
-//! longer than the pipe is there.
+//! A pipe delivers its messages in order. A read waits for a message, and ends when the pipe
+//! closes.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use wire::{
 
 use crate::harness::{Answer, Client, Message, Options, Rig, bind, bytes_of, data, output};
 
-/// Bytes of the answer to a bind.
+/// Length of the response to a bind in bytes.
 const ACK: usize = 68;
-/// Bytes of the answer to a second one.
+/// Length of the response to a second bind in bytes.
 const NAK: usize = 21;
 
-/// A client with credits enough for what waits, and a pipe that it has open.
+/// A client with credits for waiting requests, and its open of a pipe.
 fn with_pipe() -> (Rig, Client, FileId) {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "IPC$");
@@ -77,12 +77,12 @@ fn pipes_are_found_by_the_names_that_clients_write() {
 }
 
 #[test]
-fn what_is_written_is_answered_to_who_reads() {
+fn reads_return_the_responses_to_writes() {
     let (mut rig, mut client, pipe) = with_pipe();
     write(&mut client, &mut rig, pipe, &hello());
     assert_eq!(data(&read(&mut client, &mut rig, pipe, 4096)).len(), ACK);
 
-    // Two messages, in small bites: no bite is of both.
+    // Two messages in short reads: no read returns bytes of both.
     let pipe = client.create(&mut rig, "srvsvc");
     write(&mut client, &mut rig, pipe, &[hello(), hello()].concat());
     let mut bite = || data(&read(&mut client, &mut rig, pipe, 50));
@@ -101,7 +101,7 @@ fn a_fragment_may_be_written_in_pieces() {
 }
 
 #[test]
-fn a_transaction_with_little_room_leaves_the_rest_to_be_read() {
+fn a_transaction_with_a_short_buffer_leaves_the_rest_for_reads() {
     let (mut rig, mut client, pipe) = with_pipe();
     let message = client.control_message(CtlCode::PIPE_TRANSCEIVE, pipe, &hello(), 20);
     let answer = client.ask(&mut rig, message);
@@ -124,7 +124,7 @@ fn a_read_waits_for_a_write() {
     for _ in 0..2 {
         assert_eq!(hear(&mut client, &mut rig).status(), Status::PENDING);
     }
-    // Each of them gets a message of its own, whoever writes both.
+    // Each gets a separate message, even if one client writes both.
     let message = client.write_message(pipe, &[hello(), hello()].concat());
     client.say(&mut rig, vec![message]);
     assert_eq!(hear(&mut client, &mut rig).status(), Status::SUCCESS);
@@ -133,7 +133,7 @@ fn a_read_waits_for_a_write() {
 }
 
 #[test]
-fn a_read_that_is_cancelled_takes_nothing() {
+fn a_canceled_read_consumes_nothing() {
     let (mut rig, mut client, pipe) = with_pipe();
     let message = client.read_message(pipe, 4096);
     let waiting = message.header.message_id;
@@ -148,9 +148,9 @@ fn a_read_that_is_cancelled_takes_nothing() {
 }
 
 #[test]
-fn a_read_waits_no_longer_than_the_pipe_is_there() {
+fn a_read_ends_when_the_pipe_closes() {
     let (mut rig, mut client, pipe) = with_pipe();
-    // One of no bytes waits for that alone.
+    // A read of no bytes waits only for the end of the pipe.
     for length in [0, 10] {
         let message = client.read_message(pipe, length);
         client.say(&mut rig, vec![message]);
@@ -167,7 +167,7 @@ fn a_read_waits_no_longer_than_the_pipe_is_there() {
 }
 
 #[test]
-fn a_tree_that_ends_takes_its_pipes_along() {
+fn pipes_end_with_their_tree() {
     let (mut rig, mut client, pipe) = with_pipe();
     let message = client.read_message(pipe, 10);
     client.say(&mut rig, vec![message]);
@@ -185,7 +185,7 @@ fn a_tree_that_ends_takes_its_pipes_along() {
 }
 
 #[test]
-fn a_connection_that_ends_leaves_nothing_behind() {
+fn the_end_of_a_connection_closes_its_pipes() {
     let (mut rig, mut client, pipe) = with_pipe();
     let message = client.read_message(pipe, 10);
     client.say(&mut rig, vec![message]);
@@ -207,7 +207,7 @@ fn another_tree_does_not_see_the_pipe() {
 }
 
 #[test]
-fn what_makes_no_sense_ends_the_pipe_and_not_the_connection() {
+fn invalid_data_ends_the_pipe_but_not_the_connection() {
     let (mut rig, mut client, pipe) = with_pipe();
     write(&mut client, &mut rig, pipe, &hello());
     write(&mut client, &mut rig, pipe, b"What is the meaning of this?");
@@ -222,7 +222,7 @@ fn what_makes_no_sense_ends_the_pipe_and_not_the_connection() {
 }
 
 #[test]
-fn who_does_not_read_is_not_heard_for_ever() {
+fn a_client_that_does_not_read_cannot_write_without_limit() {
     let (mut rig, mut client, pipe) = with_pipe();
     let many = hello().repeat(400);
     let mut written = 0;
@@ -232,7 +232,7 @@ fn who_does_not_read_is_not_heard_for_ever() {
             Status::SUCCESS => written += 1,
             status => break status,
         }
-        assert!(written < 20, "it is heard for ever");
+        assert!(written < 20, "the server takes data without limit");
     };
     assert_eq!(status, Status::PIPE_BUSY);
     while written > 0 {
@@ -280,7 +280,7 @@ fn a_compound_opens_writes_and_reads() {
     assert_eq!(statuses, [Status::SUCCESS; 4]);
     assert_eq!(data(&answers[2]).len(), ACK);
 
-    // Amid a compound nothing waits.
+    // Only the last member of a compound waits.
     let create = client.create_message("srvsvc");
     let read = related(client.read_message(FileId::RELATED, 4096));
     let close = related(client.close_message(FileId::RELATED));
@@ -340,7 +340,7 @@ fn query(client: &mut Client, rig: &mut Rig, pipe: FileId, class: FileInfoClass)
 }
 
 #[test]
-fn a_pipe_tells_what_it_is() {
+fn a_pipe_reports_its_properties() {
     let (mut rig, mut client, pipe) = with_pipe();
     write(&mut client, &mut rig, pipe, &hello());
     let answer = query(&mut client, &mut rig, pipe, FileInfoClass::PIPE_LOCAL);
@@ -382,7 +382,7 @@ fn a_pipe_tells_what_it_is() {
 }
 
 #[test]
-fn what_a_pipe_is_not_for_is_refused() {
+fn requests_without_meaning_for_pipes_are_refused() {
     let (mut rig, mut client, pipe) = with_pipe();
     let element = LockElement {
         offset: 0,
@@ -427,7 +427,7 @@ fn what_a_pipe_is_not_for_is_refused() {
 }
 
 #[test]
-fn a_request_cut_at_any_byte_is_refused() {
+fn a_truncated_request_is_refused() {
     let (mut rig, mut client, pipe) = with_pipe();
     let whole = [
         client.create_message("srvsvc"),
@@ -442,7 +442,7 @@ fn a_request_cut_at_any_byte_is_refused() {
     };
     assert_ne!(tree_id, TreeId(0));
     for message in whole {
-        // The last byte of a READ only fills up.
+        // The last byte of a READ is padding.
         for end in (64..message.bytes.len() - 1).step_by(3) {
             let bytes = message.bytes[..end].to_vec();
             let status = client

@@ -1,5 +1,5 @@
-//! A client that calls srvsvc or wkssvc through a pipe is told which shares there are, and what the
-//! server is; a call that makes no sense is a fault, and no more.
+//! srvsvc and wkssvc list the shares and describe the server over a pipe. An invalid call gets a
+//! fault and does no other harm.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn add(config: &mut Config, name: &str, change: impl FnOnce(&mut Share)) {
     config.shares.push(Arc::new(share));
 }
 
-/// A client that has agreed on the interface of a pipe.
+/// A client that has bound the interface of a pipe.
 fn caller(rig: &mut Rig, user: &str, pipe: &str, interface: SyntaxId) -> (Client, FileId) {
     let mut client = Client::in_share(rig, Options::default(), user, "IPC$");
     let pipe = client.create(rig, pipe);
@@ -85,18 +85,18 @@ fn shares_are_listed_with_kind_and_comment() {
     assert_eq!(response.status, WinError::SUCCESS);
     assert_eq!(response.total_entries, 5);
     let shares = response.shares.expect("a list");
-    let told: Vec<_> = shares
+    let reported: Vec<_> = shares
         .iter()
         .map(|share| (&*share.name, share.share_type, &*share.comment))
         .collect();
     let ipc = ShareType::IPC | ShareType::SPECIAL;
     assert_eq!(
-        told,
+        reported,
         [
             ("files", ShareType::DISKTREE, ""),
             ("IPC$", ipc, ""),
             ("Photos", ShareType::DISKTREE, "\u{dc}ber alles"),
-            // Who may not enter sees it all the same, as with Samba.
+            // A user without access sees the share all the same, as with Samba.
             ("closed", ShareType::DISKTREE, ""),
             ("admin$", ShareType::SPECIAL, ""),
         ]
@@ -104,7 +104,7 @@ fn shares_are_listed_with_kind_and_comment() {
 }
 
 #[test]
-fn each_level_tells_what_it_is_for() {
+fn each_level_has_its_fields() {
     let mut rig = rig();
     let mut of = srvsvc(&mut rig, "alice");
     for level in [0, 1, 2, 501, 502, 503] {
@@ -125,7 +125,7 @@ fn each_level_tells_what_it_is_for() {
 }
 
 #[test]
-fn the_sticky_list_leaves_out_what_is_not_for_people() {
+fn the_sticky_list_leaves_out_hidden_shares_and_pipes() {
     let mut rig = rig();
     let (mut client, pipe) = srvsvc(&mut rig, "alice");
     let opnum = Opnum::SHARE_ENUM_STICKY.0;
@@ -140,7 +140,7 @@ fn the_sticky_list_leaves_out_what_is_not_for_people() {
 }
 
 #[test]
-fn a_short_buffer_gets_the_list_in_pieces() {
+fn a_short_buffer_gets_the_list_in_parts() {
     let mut rig = rig();
     let mut of = srvsvc(&mut rig, "alice");
     let mut names = Vec::new();
@@ -153,7 +153,7 @@ fn a_short_buffer_gets_the_list_in_pieces() {
         let response = list(&mut rig, &mut of, &ask);
         assert_eq!(response.total_entries as usize, 5 - names.len());
         let shares = response.shares.expect("a list");
-        assert_eq!(shares.len(), 1, "whoever asks gets on");
+        assert_eq!(shares.len(), 1, "each call makes progress");
         names.extend(shares.into_iter().map(|share| share.name));
         if response.status == WinError::SUCCESS {
             break;
@@ -192,7 +192,7 @@ fn a_list_of_thousands_comes_in_fragments_and_has_an_end() {
 }
 
 #[test]
-fn who_has_no_name_is_told_names_kinds_and_comments() {
+fn an_anonymous_user_gets_names_kinds_and_comments() {
     let mut rig = rig();
     let mut of = srvsvc(&mut rig, "anonymous");
     for (level, status) in [
@@ -213,8 +213,8 @@ fn who_has_no_name_is_told_names_kinds_and_comments() {
         (502, WinError::ACCESS_DENIED),
         (1005, WinError::SUCCESS),
     ] {
-        let told = get_share(&mut rig, &mut of, "files", level);
-        assert_eq!(told, status, "{level}");
+        let reported = get_share(&mut rig, &mut of, "files", level);
+        assert_eq!(reported, status, "{level}");
     }
 }
 
@@ -235,7 +235,7 @@ fn get_share(rig: &mut Rig, of: &mut (Client, FileId), name: &str, level: u32) -
 }
 
 #[test]
-fn one_share_is_told_of_by_its_name() {
+fn a_share_can_be_queried_by_name() {
     let mut rig = rig();
     let mut of = srvsvc(&mut rig, "alice");
     for level in [0, 1, 2, 501, 502, 503, 1004, 1005, 1006] {
@@ -251,7 +251,7 @@ fn one_share_is_told_of_by_its_name() {
 }
 
 #[test]
-fn the_server_says_what_it_is_and_what_time_it_has() {
+fn the_server_reports_its_version_and_time() {
     let mut rig = rig();
     let (mut client, pipe) = srvsvc(&mut rig, "alice");
     for level in [100, 101, 102, 103] {
@@ -278,7 +278,7 @@ fn the_server_says_what_it_is_and_what_time_it_has() {
 }
 
 #[test]
-fn the_machine_says_what_it_is() {
+fn the_workstation_service_describes_the_machine() {
     let mut rig = rig();
     for (user, level, status) in [
         ("alice", 100, WinError::SUCCESS),
@@ -296,13 +296,13 @@ fn the_machine_says_what_it_is() {
         let response = WkstaGetInfoResponse::decode(&answer).expect("a response");
         assert_eq!(response.status, status, "{user} {level}");
         let domain = response.info.map(|info| info.domain);
-        let told = (status == WinError::SUCCESS).then(|| "HOME".to_owned());
-        assert_eq!(domain, told);
+        let reported = (status == WinError::SUCCESS).then(|| "HOME".to_owned());
+        assert_eq!(domain, reported);
     }
 }
 
 #[test]
-fn a_call_that_makes_no_sense_is_a_fault_and_the_next_is_served() {
+fn an_invalid_call_gets_a_fault_and_the_next_is_served() {
     let mut rig = rig();
     let (mut client, pipe) = srvsvc(&mut rig, "alice");
     for (opnum, stub, status) in [
@@ -345,7 +345,7 @@ fn ack_of(answer: &[u8]) -> BindAck {
 }
 
 #[test]
-fn each_interface_that_is_asked_for_has_its_result() {
+fn each_requested_interface_has_a_result() {
     let mut rig = rig();
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "IPC$");
     let pipe = client.create(&mut rig, "srvsvc");
@@ -381,11 +381,11 @@ fn each_interface_that_is_asked_for_has_its_result() {
             (no, Reason::ABSTRACT_SYNTAX_NOT_SUPPORTED),
         ]
     );
-    // The interface that was refused cannot be called.
+    // A refused interface cannot be called.
     let request = request_fragments(2, 3, 0, &[], 4280).remove(0);
     let fault = fault_of(&answered(&mut client, &mut rig, pipe, &request));
     assert_eq!(fault.status, FaultStatus::UNKNOWN_INTERFACE);
-    // A second bind is refused, and changes nothing.
+    // A second bind is refused and changes nothing.
     let again = bind(&[(srvsvc::INTERFACE, SyntaxId::NDR32)]);
     let answer = answered(&mut client, &mut rig, pipe, &again);
     let header = Header::decode(&answer).expect("a header");
@@ -408,7 +408,7 @@ fn an_interface_may_be_added_later() {
     let pipe = client.create(&mut rig, "srvsvc");
     let mut alter = bind(&[(srvsvc::INTERFACE, SyntaxId::NDR32)]);
     alter[2] = PacketType::ALTER_CONTEXT.0;
-    // Not before there is something to alter.
+    // ALTER_CONTEXT before a bind is refused.
     let fault = fault_of(&answered(&mut client, &mut rig, pipe, &alter));
     assert_eq!(fault.status, FaultStatus::PROTOCOL_ERROR);
     let first = bind(&[(wkssvc::INTERFACE, SyntaxId::NDR32)]);
@@ -477,7 +477,7 @@ fn a_call_may_come_in_fragments() {
     let response = ShareEnumResponse::decode(response.stub).expect("a response");
     assert_eq!(response.total_entries, 5);
 
-    // A call within another is none, and neither is the middle of one.
+    // A call within another is invalid, and so is a middle fragment alone.
     let write = client.write_message(pipe, &first[0]);
     client.ask(&mut rig, write);
     let mut other = fragments[0].clone();
@@ -487,7 +487,7 @@ fn a_call_may_come_in_fragments() {
     let fault = fault_of(&answered(&mut client, &mut rig, pipe, &fragments[1]));
     assert_eq!(fault.status, FaultStatus::PROTOCOL_ERROR);
 
-    // A call that was given up leaves room for the next.
+    // A canceled call leaves space for the next.
     let orphaned = fragment(3, Body::Other(PacketType::ORPHANED, &[]));
     for bytes in [&first[0], &orphaned] {
         let write = client.write_message(pipe, bytes);
@@ -501,7 +501,7 @@ fn a_call_may_come_in_fragments() {
 }
 
 #[test]
-fn arguments_without_end_are_refused() {
+fn unlimited_arguments_are_refused() {
     let mut rig = rig();
     let (mut client, pipe) = srvsvc(&mut rig, "alice");
     let fragments = request_fragments(3, 0, 15, &[0; 20 << 10], 4280);
@@ -527,7 +527,7 @@ fn arguments_without_end_are_refused() {
 }
 
 #[test]
-fn a_call_that_wants_no_answer_gets_none() {
+fn a_maybe_call_gets_no_response() {
     let mut rig = rig();
     let (mut client, pipe) = srvsvc(&mut rig, "alice");
     let mut maybe = request_fragments(3, 0, 15, &request(1).encode(), 4280).remove(0);

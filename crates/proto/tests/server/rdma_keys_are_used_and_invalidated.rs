@@ -1,4 +1,5 @@
-//! READ and WRITE whose data go by RDMA: where they are, when, and what ends the connection.
+//! READ and WRITE with data by RDMA: the memory, the time of the transfer, and errors that end the
+//! connection.
 
 use proto::carrier::{Carrier, RdmaLimits};
 use proto::violation::Violation;
@@ -72,7 +73,7 @@ fn over(rig: &mut Rig, carrier: Carrier, options: Options) -> Client {
     client
 }
 
-/// A client with a file that holds `data`.
+/// A client with an open of a file that holds `data`.
 fn with_file(rig: &mut Rig, options: Options, data: &[u8]) -> (Client, FileId) {
     let mut client = in_share(rig, options);
     let file = client.create(rig, "a");
@@ -92,7 +93,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn data_go_through_memory_both_ways() {
+fn reads_and_writes_use_client_memory() {
     let mut rig = Rig::new(|_| {});
     let mut client = in_share(&mut rig, Options::default());
     let file = client.create(&mut rig, "a");
@@ -115,11 +116,11 @@ fn data_go_through_memory_both_ways() {
     let brought = rig.memory.of(room.token).expect("it is exposed");
     assert!(brought[..60_000] == data[..]);
     assert!(brought[60_000..].iter().all(|byte| *byte == 0xEE));
-    assert!(rig.invalidated.is_empty(), "nobody asked for that");
+    assert!(rig.invalidated.is_empty(), "no invalidation was requested");
 }
 
 #[test]
-fn the_first_key_is_taken_back_by_the_answer_whatever_it_says() {
+fn any_response_invalidates_the_first_key() {
     let mut rig = Rig::new(|_| {});
     let (mut client, file) = with_file(&mut rig, Options::default(), b"0123456789");
     let how = Channel::RDMA_V1_INVALIDATE;
@@ -144,7 +145,7 @@ fn the_first_key_is_taken_back_by_the_answer_whatever_it_says() {
 }
 
 #[test]
-fn of_a_compound_one_key_is_taken_back() {
+fn a_compound_invalidates_one_key() {
     let mut rig = Rig::new(|_| {});
     let (mut client, file) = with_file(&mut rig, Options::default(), b"0123456789");
     let how = Channel::RDMA_V1_INVALIDATE;
@@ -158,7 +159,7 @@ fn of_a_compound_one_key_is_taken_back() {
 }
 
 #[test]
-fn nothing_is_taken_back_while_a_request_waits() {
+fn an_interim_response_invalidates_no_key() {
     let mut rig = Rig::new(|_| {});
     let (mut client, file) = with_file(&mut rig, Options::default(), b"0123456789");
     rig.is_slow = true;
@@ -176,7 +177,7 @@ fn nothing_is_taken_back_while_a_request_waits() {
 }
 
 #[test]
-fn memory_that_fails_ends_the_connection_without_an_answer() {
+fn a_memory_error_ends_the_connection_without_a_response() {
     for is_read in [true, false] {
         let mut rig = Rig::new(|_| {});
         let (mut client, file) = with_file(&mut rig, Options::default(), b"0123456789");
@@ -198,10 +199,10 @@ fn memory_that_fails_ends_the_connection_without_an_answer() {
 
 /// \[MS-SMB2\] 3.2.4.6, 3.2.4.7
 #[test]
-fn nothing_that_is_protected_goes_by_rdma() {
+fn signed_and_encrypted_requests_do_not_use_rdma() {
     let mut rig = Rig::new(|_| {});
     let (mut client, file) = with_file(&mut rig, Options::default(), b"0123456789");
-    client.seals = true;
+    client.encrypts = true;
     let room = rig.memory.expose(b"nothing...");
     for message in [
         read(&mut client, file, 10, Channel::RDMA_V1, &[room]),
@@ -226,7 +227,7 @@ fn nothing_that_is_protected_goes_by_rdma() {
 }
 
 #[test]
-fn other_transports_have_no_such_channel() {
+fn other_transports_refuse_rdma_channels() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     let file = client.create(&mut rig, "a");
@@ -251,9 +252,9 @@ fn before_3_0_the_fields_mean_nothing() {
     assert_eq!(rig.memory.of(room.token), Some(&[7; 10][..]));
 }
 
-/// What a message cannot carry is told in NEGOTIATE, as far as it can be told.
+/// NEGOTIATE reports the limits of the transport as far as its fields can.
 #[test]
-fn limits_are_those_of_the_transport() {
+fn limits_follow_the_transport() {
     let mut rig = Rig::new(|_| {});
     let id = rig.accept_over(RDMA);
     let mut client = Client::on(id, Options::default());

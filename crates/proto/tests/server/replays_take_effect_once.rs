@@ -1,4 +1,4 @@
-//! What a client sends again after it lost a channel has the effect that sending it once has.
+//! A request that a client repeats after it lost a channel has the effect of one request.
 
 use wire::access::OplockLevel;
 use wire::create::CreateAction;
@@ -33,7 +33,7 @@ fn content(rig: &mut Rig, client: &mut Client, file: FileId) -> Vec<u8> {
 }
 
 #[test]
-fn a_write_is_not_replayed_before_it_has_ended() {
+fn a_replayed_write_waits_for_the_first() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = first.create(&mut rig, "a");
     rig.is_holding = true;
@@ -58,7 +58,7 @@ fn a_write_is_not_replayed_before_it_has_ended() {
 fn a_write_that_comes_after_its_replay_is_refused() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = first.create(&mut rig, "a");
-    // It lies in a socket while the client gives the channel up and goes on with the other.
+    // The write waits in a socket while the client abandons the channel and uses the other.
     let late = first.write_message(file, b"words");
     let late = first.frame(vec![late]);
     let message = second.write_message(file, b"words").replayed(1);
@@ -90,7 +90,7 @@ fn a_replayed_create_gets_the_open_of_the_first_try() {
     let response = create::Response::decode(&replayed.message).expect("a response");
     assert_eq!(response.create_action, CreateAction::CREATED);
     assert_eq!(rig.disk.opens.len(), 1);
-    // And once more, as long as it was not used.
+    // A second replay works too while the open is unused.
     let message = second.named_open("f", ask, 1).replayed(1);
     let (file, _) = created(&second.ask(&mut rig, message));
     assert_eq!(file, response.file_id);
@@ -99,7 +99,7 @@ fn a_replayed_create_gets_the_open_of_the_first_try() {
 }
 
 #[test]
-fn the_first_try_that_comes_late_opens_nothing() {
+fn a_late_first_try_opens_nothing() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::NONE);
     let late = first.named_open("f", ask, 1);
@@ -113,7 +113,7 @@ fn the_first_try_that_comes_late_opens_nothing() {
 }
 
 #[test]
-fn a_create_that_failed_or_was_closed_leaves_its_name() {
+fn a_failed_or_closed_create_frees_its_create_guid() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let mut other = Client::with_credits(&mut rig);
     let (held, _) = other.open(&mut rig, Ask::alone(OplockLevel::NONE));
@@ -135,10 +135,10 @@ fn a_create_that_failed_or_was_closed_leaves_its_name() {
 }
 
 #[test]
-fn a_create_that_comes_after_all_that_its_replay_led_to_is_refused() {
+fn a_create_after_the_end_of_its_replay_is_refused() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::NONE);
-    // They lie in sockets while the client goes on with the other channel.
+    // The requests wait in sockets while the client continues with the other channel.
     let late = first.named_open("f", ask, 1);
     let late = first.frame(vec![late]);
     let later = first.named_open("f", ask, 1).replayed(1);
@@ -161,7 +161,7 @@ fn a_create_that_comes_after_all_that_its_replay_led_to_is_refused() {
 }
 
 #[test]
-fn names_are_of_their_client_and_session() {
+fn create_guids_belong_to_a_client_and_session() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::NONE);
     let message = first.named_open("f", ask, 1);
@@ -178,12 +178,12 @@ fn names_are_of_their_client_and_session() {
 }
 
 #[test]
-fn an_oplock_that_broke_before_the_client_had_it_is_broken() {
+fn a_replay_reports_an_oplock_broken_since() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let ask = Ask::level(OplockLevel::BATCH);
     let message = first.named_open("f", ask, 1);
     let (file, _) = created(&first.ask(&mut rig, message));
-    // The answer was lost; so is the break, for the client knows no such open.
+    // The client lost the response and with it the break: it does not know the open.
     let mut other = Client::with_credits(&mut rig);
     other.open_and_wait(&mut rig, Ask::level(OplockLevel::NONE));
     rig.cut(first.id);
@@ -194,7 +194,7 @@ fn an_oplock_that_broke_before_the_client_had_it_is_broken() {
     assert_eq!(other.hear_answer(&mut rig).status(), Status::SUCCESS);
 }
 
-/// A lock of ten bytes that has a number of its own, by which it is known when it comes again.
+/// A lock of ten bytes with a lock sequence number, which identifies a replay.
 fn numbered_lock(client: &mut Client, file: FileId, flags: LockFlags) -> Message {
     let message = client.lock_message(file, (0, 10), flags);
     let mut request = Request::decode(&message.bytes).expect("it was just made");
@@ -204,7 +204,7 @@ fn numbered_lock(client: &mut Client, file: FileId, flags: LockFlags) -> Message
 }
 
 #[test]
-fn a_lock_that_waits_is_waited_for_once_by_who_asks_again() {
+fn a_replayed_waiting_lock_waits_once() {
     for flags in [EXCLUSIVE, SHARED] {
         let (mut rig, mut first, mut second) = with_two_channels();
         let file = first.create(&mut rig, "a");
@@ -212,7 +212,7 @@ fn a_lock_that_waits_is_waited_for_once_by_who_asks_again() {
         first.must_lock(&mut rig, other, (0, 10), EXCLUSIVE_NOW);
         let message = numbered_lock(&mut first, file, flags);
         first.say(&mut rig, vec![message]);
-        // The server has not heard yet that the channel is lost.
+        // The server has not yet noticed the loss of the channel.
         let message = numbered_lock(&mut second, file, flags).replayed(1);
         let id = message.header.message_id;
         second.say(&mut rig, vec![message]);
@@ -220,14 +220,14 @@ fn a_lock_that_waits_is_waited_for_once_by_who_asks_again() {
         assert!(second.hear(&mut rig).is_none(), "it waits");
         first.must_lock(&mut rig, other, (0, 10), UNLOCK);
         assert_eq!(second.hear_lock(&mut rig, id), Status::SUCCESS);
-        // It is held once.
+        // The lock is held once.
         second.must_lock(&mut rig, file, (0, 10), UNLOCK);
         second.must_lock(&mut rig, other, (0, 10), EXCLUSIVE_NOW);
     }
 }
 
 #[test]
-fn a_lock_that_was_granted_is_not_waited_for_again() {
+fn a_replayed_granted_lock_does_not_wait() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = first.create(&mut rig, "a");
     let other = first.create(&mut rig, "a");

@@ -1,4 +1,4 @@
-//! SMB2_TRANSPORT_CAPABILITIES: where the transport does what a seal does, and where it does not.
+//! SMB2_TRANSPORT_CAPABILITIES: when the security of the transport replaces encryption.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use wire::{Command, Status};
 
 use crate::harness::{Answer, Client, Options, Rig, multichannel, share};
 
-fn asking() -> Options {
+fn with_transport_security() -> Options {
     Options {
         transport_security: true,
         ..multichannel(Dialect::SMB_3_1_1)
     }
 }
 
-/// A server that seals everything, and one share that does so by itself.
+/// A server with required encryption, and one share that requires it as well.
 fn rig(change: impl FnOnce(&mut Config)) -> Rig {
     Rig::new(|config| {
         config.transport_security = true;
@@ -31,7 +31,7 @@ fn rig(change: impl FnOnce(&mut Config)) -> Rig {
     })
 }
 
-fn sealing() -> Rig {
+fn encrypting() -> Rig {
     rig(|config| config.encryption_required = true)
 }
 
@@ -51,7 +51,7 @@ fn answered(answer: &Answer) -> Option<TransportFlags> {
 }
 
 #[test]
-fn it_is_accepted_where_all_three_are_so() {
+fn it_needs_the_transport_the_client_and_the_configuration() {
     let accepted = Some(TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY);
     for (carrier, is_allowed, is_asked, expected) in [
         (Carrier::QUIC, true, true, accepted),
@@ -73,10 +73,10 @@ fn it_is_accepted_where_all_three_are_so() {
 }
 
 #[test]
-fn what_must_be_sealed_is_sealed_by_the_transport() {
-    let mut rig = sealing();
-    let mut client = client(&mut rig, Carrier::QUIC, asking());
-    assert!(!client.seals, "nobody asks for it");
+fn the_transport_satisfies_required_encryption() {
+    let mut rig = encrypting();
+    let mut client = client(&mut rig, Carrier::QUIC, with_transport_security());
+    assert!(!client.encrypts, "the server does not require it");
     for name in ["files", "secret"] {
         client.signs = true;
         let answer = client.enter(&mut rig, name);
@@ -86,42 +86,42 @@ fn what_must_be_sealed_is_sealed_by_the_transport() {
         client.signs = false;
         client.create(&mut rig, "a");
     }
-    // Who seals all the same is understood.
-    client.seals = true;
-    assert!(client.echo(&mut rig).was_sealed);
+    // The server accepts encrypted frames all the same.
+    client.encrypts = true;
+    assert!(client.echo(&mut rig).was_encrypted);
 }
 
 #[test]
-fn unless_it_is_agreed_on_the_seal_stays() {
+fn encryption_stays_required_without_agreement() {
     for (carrier, options) in [
         (Carrier::QUIC, Options::default()),
-        (Carrier::TCP, asking()),
+        (Carrier::TCP, with_transport_security()),
         (
             Carrier::QUIC,
             Options {
                 dialects: vec![Dialect::SMB_3_0_2],
-                ..asking()
+                ..with_transport_security()
             },
         ),
     ] {
-        let mut rig = sealing();
+        let mut rig = encrypting();
         let mut client = client(&mut rig, carrier, options);
-        assert!(client.seals);
-        client.seals = false;
+        assert!(client.encrypts);
+        client.encrypts = false;
         let answer = client.echo(&mut rig);
         assert_eq!(answer.status(), Status::ACCESS_DENIED);
     }
 }
 
-/// The session is the same, its transport is not.
+/// The session is the same, but the transport of the second channel is another.
 #[test]
-fn a_further_channel_without_it_must_seal() {
-    let mut rig = sealing();
-    let mut first = client(&mut rig, Carrier::QUIC, asking());
+fn a_further_channel_on_another_transport_must_encrypt() {
+    let mut rig = encrypting();
+    let mut first = client(&mut rig, Carrier::QUIC, with_transport_security());
     first.signs = true;
     assert_eq!(first.enter(&mut rig, "files").status(), Status::SUCCESS);
     let mut second = Client::channel_of(&mut rig, &first);
-    second.seals = false;
+    second.encrypts = false;
     let answer = second.echo(&mut rig);
     assert_eq!(answer.status(), Status::ACCESS_DENIED);
     let message = second.create_message("a");
@@ -131,8 +131,8 @@ fn a_further_channel_without_it_must_seal() {
 }
 
 #[test]
-fn a_context_that_makes_no_sense_is_refused() {
-    let mut rig = sealing();
+fn an_invalid_context_is_refused() {
+    let mut rig = encrypting();
     for contexts in [
         vec![vec![1, 0, 0]],
         vec![vec![1, 0, 0, 0], vec![1, 0, 0, 0]],

@@ -1,5 +1,5 @@
-//! What a session has open belongs to all its channels, and ends with the last of them, or when
-//! the session ends on any.
+//! The opens of a session belong to all its channels. They end with the last channel, or when the
+//! session ends on any of them.
 
 use std::time::Duration;
 
@@ -46,11 +46,11 @@ fn read(rig: &mut Rig, client: &mut Client, file: FileId) -> Answer {
 }
 
 #[test]
-fn what_one_channel_opened_others_use() {
+fn all_channels_share_opens_and_trees() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = with_words(&mut rig, &mut first, "a");
     assert_eq!(data(&read(&mut rig, &mut second, file)), b"words");
-    // A tree, too.
+    // Tree connects are shared as well.
     let third = second.enter(&mut rig, "files");
     assert_eq!(third.status(), Status::SUCCESS);
     first.tree = second.tree;
@@ -60,7 +60,7 @@ fn what_one_channel_opened_others_use() {
 }
 
 #[test]
-fn a_lost_channel_takes_nothing_along_but_the_last_does() {
+fn only_the_last_lost_channel_ends_the_session() {
     for first_goes in [false, true] {
         let (mut rig, mut first, mut second) = with_two_channels();
         let file = with_words(&mut rig, &mut first, "a");
@@ -72,7 +72,7 @@ fn a_lost_channel_takes_nothing_along_but_the_last_does() {
         assert!(rig.connection(lost.id).is_idle());
         assert_eq!(data(&read(&mut rig, &mut left, file)), b"words");
         assert_eq!(rig.disk.opens.len(), 1);
-        // A further one may take its place, though the channel that made the session is gone.
+        // A further connection can bind after the channel that made the session ended.
         second = Client::beside(&mut rig, &left);
         if !first_goes {
             assert_eq!(
@@ -88,7 +88,7 @@ fn a_lost_channel_takes_nothing_along_but_the_last_does() {
 }
 
 #[test]
-fn what_runs_on_a_lost_channel_ends_before_its_session_does() {
+fn operations_of_a_lost_channel_end_before_its_session() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = with_words(&mut rig, &mut first, "a");
     rig.is_holding = true;
@@ -96,7 +96,7 @@ fn what_runs_on_a_lost_channel_ends_before_its_session_does() {
     second.say(&mut rig, vec![message]);
     rig.cut(second.id);
     rig.cut(first.id);
-    // The first has nothing to do any more, but the open is still written to.
+    // The first channel has no pending operation, but a write to the open still runs.
     assert!(rig.connection(first.id).is_idle());
     assert_eq!(rig.disk.opens.len(), 1);
     rig.release();
@@ -131,7 +131,7 @@ fn a_logoff_ends_the_session_on_every_channel() {
 }
 
 #[test]
-fn two_channels_may_log_off_at_once() {
+fn two_channels_can_log_off_at_once() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = with_words(&mut rig, &mut first, "a");
     rig.is_holding = true;
@@ -149,7 +149,7 @@ fn two_channels_may_log_off_at_once() {
 }
 
 #[test]
-fn who_waits_on_another_channel_is_told_of_the_end() {
+fn a_request_that_waits_on_another_channel_ends_with_the_session() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let mut other = Client::with_credits(&mut rig);
     other.open(&mut rig, Ask::level(OplockLevel::BATCH));
@@ -184,7 +184,7 @@ fn a_login_that_replaces_the_session_waits_for_all_its_channels() {
 }
 
 #[test]
-fn a_login_again_on_one_channel_is_for_all_and_its_failure_too() {
+fn a_reauthentication_or_its_failure_applies_to_all_channels() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let again = second.setup("bob", SessionId(0));
     assert_eq!(second.ask(&mut rig, again).status(), Status::SUCCESS);
@@ -197,7 +197,7 @@ fn a_login_again_on_one_channel_is_for_all_and_its_failure_too() {
 }
 
 #[test]
-fn a_cancel_means_a_request_of_its_own_channel() {
+fn a_cancel_applies_to_its_own_channel() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let mut other = Client::with_credits(&mut rig);
     other.open(&mut rig, Ask::level(OplockLevel::BATCH));
@@ -209,7 +209,7 @@ fn a_cancel_means_a_request_of_its_own_channel() {
 }
 
 #[test]
-fn a_broken_oplock_is_told_on_a_channel_that_lives() {
+fn a_break_notification_uses_a_live_channel() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let (held, _) = first.open(&mut rig, Ask::level(OplockLevel::BATCH));
     let mut other = Client::with_credits(&mut rig);
@@ -225,7 +225,7 @@ fn a_broken_oplock_is_told_on_a_channel_that_lives() {
 }
 
 #[test]
-fn what_a_lost_channel_was_told_is_told_again() {
+fn a_break_lost_with_a_channel_is_sent_again() {
     for level in [OplockLevel::BATCH, OplockLevel::II] {
         let (mut rig, mut first, mut second) = with_two_channels();
         let (held, _) = first.open(&mut rig, Ask::level(level));
@@ -243,14 +243,14 @@ fn what_a_lost_channel_was_told_is_told_again() {
             other.say(&mut rig, vec![message]);
         }
         assert_eq!(first.hear_break(&mut rig), expected);
-        // Who knows whether the client heard that?
+        // The server cannot know whether the client received the notification.
         rig.cut(first.id);
         assert_eq!(second.hear_break(&mut rig), expected);
         if level == OplockLevel::BATCH {
             assert_eq!(second.acknowledge(&mut rig, held, 0), Status::SUCCESS);
         }
         assert_eq!(other.hear_answer(&mut rig).status(), Status::SUCCESS);
-        // What was acknowledged is not told once more.
+        // An acknowledged break is not sent again.
         let third = Client::channel_of(&mut rig, &first);
         rig.cut(third.id);
         assert!(second.hear(&mut rig).is_none());
@@ -258,7 +258,7 @@ fn what_a_lost_channel_was_told_is_told_again() {
 }
 
 #[test]
-fn an_open_that_nobody_heard_of_does_not_stay() {
+fn an_open_with_a_lost_response_is_closed() {
     let (mut rig, mut first, mut second) = with_two_channels();
     rig.is_holding = true;
     let message = first.open_message("f", Ask::alone(OplockLevel::BATCH));
@@ -272,7 +272,7 @@ fn an_open_that_nobody_heard_of_does_not_stay() {
 }
 
 #[test]
-fn a_channel_that_breaks_the_rules_ends_alone() {
+fn a_violation_ends_only_its_channel() {
     let (mut rig, mut first, mut second) = with_two_channels();
     let file = with_words(&mut rig, &mut first, "a");
     let mut echo = echo(&mut second);

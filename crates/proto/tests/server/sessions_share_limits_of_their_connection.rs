@@ -1,5 +1,5 @@
-//! What a session may have its sisters of the same connection have not besides: a connection with
-//! many sessions has no more than one with few.
+//! The sessions of a connection share its limits: a connection with many sessions has no more than
+//! a connection with few.
 
 use wire::access::{CreateDisposition, CreateOptions};
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request};
@@ -17,7 +17,7 @@ fn rig() -> Rig {
     })
 }
 
-/// Logs in once more on the same connection, and enters the share.
+/// Logs in once more on the same connection and connects to the share.
 fn again(rig: &mut Rig, client: &mut Client, share: &str) {
     client.session = SessionId(0);
     client.signing = None;
@@ -40,21 +40,21 @@ fn opens() {
     let mut rig = rig();
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     for name in ["a", "b"] {
-        create(&mut rig, &mut client, name).expect("there is room");
+        create(&mut rig, &mut client, name).expect("the limit allows it");
     }
     again(&mut rig, &mut client, "files");
-    let last = create(&mut rig, &mut client, "c").expect("there is room for one");
+    let last = create(&mut rig, &mut client, "c").expect("the limit allows one more");
     assert_eq!(create(&mut rig, &mut client, "d"), Err(FULL));
-    // Another connection has room of its own, and who closes makes room.
+    // Another connection has a separate limit, and a close frees one entry.
     let mut other = Client::in_share(&mut rig, Options::default(), "carol", "files");
-    create(&mut rig, &mut other, "e").expect("there is room");
+    create(&mut rig, &mut other, "e").expect("the limit allows it");
     assert_eq!(client.close(&mut rig, last), Status::SUCCESS);
     create(&mut rig, &mut client, "d").expect("one was closed");
     assert_eq!(create(&mut rig, &mut client, "f"), Err(FULL));
 }
 
 #[test]
-fn what_is_refused_takes_no_room() {
+fn refused_requests_do_not_count() {
     let mut rig = rig();
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     for _ in 0..5 {
@@ -63,7 +63,7 @@ fn what_is_refused_takes_no_room() {
         assert_eq!(answer.status(), Status::OBJECT_NAME_NOT_FOUND);
     }
     for name in ["a", "b", "c"] {
-        create(&mut rig, &mut client, name).expect("there is room");
+        create(&mut rig, &mut client, name).expect("the limit allows it");
     }
 }
 
@@ -71,9 +71,9 @@ fn what_is_refused_takes_no_room() {
 fn pipes() {
     let mut rig = rig();
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "IPC$");
-    create(&mut rig, &mut client, "srvsvc").expect("there is room");
+    create(&mut rig, &mut client, "srvsvc").expect("the limit allows it");
     again(&mut rig, &mut client, "IPC$");
-    let last = create(&mut rig, &mut client, "srvsvc").expect("there is room for one");
+    let last = create(&mut rig, &mut client, "srvsvc").expect("the limit allows one more");
     assert_eq!(create(&mut rig, &mut client, "srvsvc"), Err(FULL));
     assert_eq!(client.close(&mut rig, last), Status::SUCCESS);
     create(&mut rig, &mut client, "srvsvc").expect("one was closed");
@@ -110,7 +110,7 @@ fn watches() {
     }
     let message = watch(&mut client, directories[2]);
     assert_eq!(client.ask(&mut rig, message).status(), FULL);
-    // One that watches already goes on, and the end of a watch makes room.
+    // An existing watch continues, and the end of a watch frees one entry.
     let message = watch(&mut client, directories[1]);
     client.say(&mut rig, vec![message]);
     assert!(client.hear(&mut rig).is_none(), "it waits");

@@ -1,4 +1,4 @@
-//! A snapshot has every session with what it has open, as far as it was asked for.
+//! A snapshot lists every session with its trees and opens, up to the requested limits.
 
 use proto::server::{LockSnapshot, OpenKind, Snapshot, SnapshotLimits};
 use wire::access::{OplockLevel, ShareAccess};
@@ -52,7 +52,7 @@ fn a_session_has_its_channels_trees_and_opens() {
 }
 
 #[test]
-fn oplocks_and_share_modes_are_told() {
+fn a_snapshot_lists_oplocks_and_share_modes() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::with_credits(&mut rig);
     let (_, level) = client.open(&mut rig, Ask::level(OplockLevel::BATCH));
@@ -66,7 +66,7 @@ fn oplocks_and_share_modes_are_told() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_counted() {
+fn objects_beyond_the_limits_are_counted() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::with_credits(&mut rig);
     let files: Vec<_> = (0..5)

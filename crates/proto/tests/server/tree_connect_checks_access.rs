@@ -28,7 +28,7 @@ fn rig() -> Rig {
 }
 
 #[test]
-fn users_and_guests_enter_where_they_may() {
+fn users_and_guests_connect_if_the_share_allows_it() {
     let mut rig = rig();
     let denied = Status::ACCESS_DENIED;
     let unknown = Status::BAD_NETWORK_NAME;
@@ -55,7 +55,7 @@ fn users_and_guests_enter_where_they_may() {
 }
 
 #[test]
-fn a_share_says_what_it_is() {
+fn a_tree_connect_reports_type_and_flags() {
     let mut rig = rig();
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     for (share, share_type, maximal_access) in [
@@ -71,7 +71,7 @@ fn a_share_says_what_it_is() {
 }
 
 #[test]
-fn a_path_that_is_none_is_no_share() {
+fn an_invalid_path_is_refused() {
     let mut rig = rig();
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     for (path, expected) in [
@@ -93,7 +93,7 @@ fn a_path_that_is_none_is_no_share() {
 }
 
 #[test]
-fn trees_have_numbers_of_their_own_and_are_limited() {
+fn tree_ids_are_unique_and_limited() {
     let mut rig = Rig::new(|config| config.limits.trees_per_session = 3);
     let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
     for number in 1..=3 {
@@ -105,7 +105,7 @@ fn trees_have_numbers_of_their_own_and_are_limited() {
 }
 
 #[test]
-fn a_tree_that_was_left_is_gone() {
+fn a_disconnected_tree_is_unknown() {
     for dialect in [Dialect::SMB_2_0_2, Dialect::SMB_3_1_1] {
         let mut rig = rig();
         let mut client = Client::in_share(&mut rig, Options::only(dialect), "alice", "files");

@@ -1,5 +1,5 @@
-//! Who signs what, and what comes of it. Row 34 of the list of bad inputs, and the first of what
-//! other servers fixed.
+//! Required and optional signatures, and the handling of wrong ones. Row 34 of the list of bad
+//! inputs, and the first entry of the bugs that other servers fixed.
 
 use crypto::SigningAlgorithm;
 use proto::violation::Violation;
@@ -16,7 +16,7 @@ fn required_by_client() -> Options {
 }
 
 #[test]
-fn unsigned_is_refused_whoever_requires_it() {
+fn unsigned_requests_are_refused_if_either_peer_requires_signing() {
     let by_server = Rig::new(|config| config.signing_required = true);
     let by_client = Rig::new(|_| {});
     for (mut rig, options) in [
@@ -130,7 +130,7 @@ fn every_member_of_a_compound_is_signed_with_its_padding() {
             .collect()
     };
     let messages = echoes(&mut client);
-    // The client checks each signature, over the padding too.
+    // The client checks each signature, including the padding.
     let answers = client.ask_all(&mut rig, messages);
     assert!(answers.iter().all(Answer::is_signed));
     let messages = echoes(&mut client);

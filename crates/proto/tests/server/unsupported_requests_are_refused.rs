@@ -1,5 +1,5 @@
-//! A CHANGE_NOTIFY of a file, OPLOCK_BREAK and the functions of IOCTL that are not there:
-//! each with the status from which a client knows what to do instead.
+//! A CHANGE_NOTIFY of a file, OPLOCK_BREAK and unsupported functions of IOCTL: each gets the
+//! status after which clients use their alternative.
 
 use wire::access::OplockLevel;
 use wire::fsctl::CtlCode;

@@ -1,5 +1,5 @@
-//! Requests that wait, and what becomes of them when something ends. Rows 5, 20 and 23 of the
-//! list of bad inputs.
+//! Waiting requests, and their responses when a session, tree or connection ends. Rows 5, 20 and
+//! 23 of the list of bad inputs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::harness::{Answer, Client, Message, Options, Rig, bytes_of, data, file
 
 const HALF_A_SECOND: Duration = Duration::from_millis(500);
 
-/// A rig, a client and a file of its that holds "words".
+/// A rig, a client, and its open of a file that holds "words".
 fn with_file() -> (Rig, Client, FileId) {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
@@ -44,10 +44,10 @@ fn hear_one(client: &mut Client, rig: &mut Rig) -> Answer {
 }
 
 #[test]
-fn who_waits_for_long_is_told_so_once() {
-    for seals in [false, true] {
+fn a_long_request_gets_one_interim_response() {
+    for encrypts in [false, true] {
         let (mut rig, mut client, file) = with_file();
-        client.seals = seals;
+        client.encrypts = encrypts;
         rig.is_holding = true;
         let mut read = client.read_message(file, 100);
         read.header.credits = 7;
@@ -59,7 +59,7 @@ fn who_waits_for_long_is_told_so_once() {
         assert_eq!(interim.status(), Status::PENDING);
         assert_eq!(interim.header.credits, 7);
         assert!(!interim.is_signed());
-        assert_eq!(interim.was_sealed, seals);
+        assert_eq!(interim.was_encrypted, encrypts);
         rig.pass(Duration::from_secs(3600));
         assert!(client.hear(&mut rig).is_none());
         rig.release();
@@ -68,12 +68,12 @@ fn who_waits_for_long_is_told_so_once() {
         assert_eq!(async_id(&answer), async_id(&interim));
         assert_eq!(answer.header.credits, 0);
         assert_eq!(answer.header.message_id, interim.header.message_id);
-        assert_eq!(answer.is_signed(), !seals);
+        assert_eq!(answer.is_signed(), !encrypts);
     }
 }
 
 #[test]
-fn who_is_answered_in_time_is_not_told() {
+fn a_quick_request_gets_no_interim_response() {
     let (mut rig, mut client, file) = with_file();
     rig.is_holding = true;
     let read = client.read_message(file, 100);
@@ -85,7 +85,7 @@ fn who_is_answered_in_time_is_not_told() {
 }
 
 #[test]
-fn only_the_last_member_of_a_compound_is_told_to_wait() {
+fn only_the_last_member_of_a_compound_gets_an_interim_response() {
     let (mut rig, mut client, file) = with_file();
     rig.is_holding = true;
     let mut last = client.read_message(FileId::RELATED, 4);
@@ -99,7 +99,7 @@ fn only_the_last_member_of_a_compound_is_told_to_wait() {
     assert!(client.hear(&mut rig).is_none());
     rig.release_one();
     rig.pass(HALF_A_SECOND);
-    // smb2.compound.interim3: what is done goes out first, in a frame of its own.
+    // smb2.compound.interim3: finished members leave first, in a separate frame.
     assert_eq!(data(&hear_one(&mut client, &mut rig)), b"wo");
     assert_eq!(hear_one(&mut client, &mut rig).status(), Status::PENDING);
     rig.release();
@@ -107,7 +107,7 @@ fn only_the_last_member_of_a_compound_is_told_to_wait() {
 }
 
 #[test]
-fn requests_that_are_told_to_wait_are_limited() {
+fn asynchronous_requests_are_limited() {
     let mut rig = Rig::new(|config| config.limits.async_requests = 2);
     let mut client = Client::in_share(&mut rig, Options::default(), "alice", "files");
     let mut create = client.create_message("a");
@@ -128,7 +128,7 @@ fn requests_that_are_told_to_wait_are_limited() {
         let status = hear_one(&mut client, &mut rig).status();
         assert_eq!(status, Status::END_OF_FILE);
     }
-    // Whoever was answered makes room.
+    // Each response frees one entry.
     rig.is_holding = true;
     let read = client.read_message(file, 100);
     client.say(&mut rig, vec![read]);
@@ -137,7 +137,7 @@ fn requests_that_are_told_to_wait_are_limited() {
 }
 
 #[test]
-fn what_is_cancelled_is_answered_once() {
+fn a_canceled_request_is_answered_once() {
     for is_async in [false, true] {
         let (mut rig, mut client, file) = with_file();
         rig.is_holding = true;
@@ -169,7 +169,7 @@ fn what_is_cancelled_is_answered_once() {
         let answer = hear_one(&mut client, &mut rig);
         assert_eq!(answer.status(), Status::CANCELLED);
         assert_eq!(answer.header.message_id, id);
-        // It is over: a CANCEL that comes late finds nothing.
+        // The request has ended: a late CANCEL finds nothing.
         let count = rig.cancelled.len();
         client.say(&mut rig, vec![cancel]);
         assert_eq!(rig.cancelled.len(), count);
@@ -179,7 +179,7 @@ fn what_is_cancelled_is_answered_once() {
 }
 
 #[test]
-fn nobody_cancels_what_another_session_asked_for() {
+fn a_session_cannot_cancel_requests_of_another() {
     let (mut rig, mut client, file) = with_file();
     client.signs = false;
     let mut bob = Client::on(client.id, Options::default());
@@ -200,7 +200,7 @@ fn nobody_cancels_what_another_session_asked_for() {
 }
 
 #[test]
-fn a_logoff_is_answered_when_everything_is_closed() {
+fn a_logoff_is_answered_after_all_opens_are_closed() {
     for command in [Command::LOGOFF, Command::TREE_DISCONNECT] {
         let (mut rig, mut client, file) = with_file();
         rig.is_holding = true;
@@ -214,7 +214,7 @@ fn a_logoff_is_answered_when_everything_is_closed() {
         assert!(client.hear(&mut rig).is_none());
         rig.release_one();
         assert_eq!(data(&hear_one(&mut client, &mut rig)), b"words");
-        // The CREATE came too early to be refused and too late to be of use.
+        // The CREATE came before the LOGOFF, so it is not refused, but its open is closed.
         rig.release_one();
         let _ = hear_one(&mut client, &mut rig);
         assert!(client.hear(&mut rig).is_none());
@@ -229,7 +229,7 @@ fn a_logoff_is_answered_when_everything_is_closed() {
 }
 
 #[test]
-fn nothing_starts_on_what_is_ending() {
+fn an_ending_session_accepts_no_requests() {
     let (mut rig, mut client, file) = with_file();
     rig.is_holding = true;
     let read = client.read_message(file, 100);
@@ -245,7 +245,7 @@ fn nothing_starts_on_what_is_ending() {
 }
 
 #[test]
-fn a_connection_that_is_cut_closes_what_was_open() {
+fn a_lost_connection_closes_its_opens() {
     for holds in [false, true] {
         let (mut rig, mut client, file) = with_file();
         let gone = CreateOptions::DELETE_ON_CLOSE;
@@ -274,7 +274,7 @@ fn a_connection_that_is_cut_closes_what_was_open() {
 }
 
 #[test]
-fn a_connection_that_is_cut_in_a_compound_gives_everything_back() {
+fn a_connection_lost_within_a_compound_releases_everything() {
     let (mut rig, mut client, file) = with_file();
     let messages = vec![
         client.read_message(file, 100),
@@ -293,7 +293,7 @@ fn a_connection_that_is_cut_in_a_compound_gives_everything_back() {
 }
 
 #[test]
-fn a_login_that_outlives_its_connection_makes_no_session() {
+fn a_login_that_completes_after_its_connection_makes_no_session() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::default());
     client.negotiate(&mut rig);
@@ -308,7 +308,7 @@ fn a_login_that_outlives_its_connection_makes_no_session() {
 }
 
 #[test]
-fn two_legs_at_once_are_refused() {
+fn concurrent_legs_of_a_login_are_refused() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::new(&mut rig, Options::default());
     client.negotiate(&mut rig);
@@ -318,15 +318,15 @@ fn two_legs_at_once_are_refused() {
     rig.is_holding = true;
     client.say(&mut rig, vec![first]);
     assert!(client.hear(&mut rig).is_none());
-    // There is no credit left for another until the first is answered.
+    // The client has no credit for another until the first is answered.
     let second = client.setup("bob", SessionId(0));
     client.say(&mut rig, vec![second]);
     assert!(rig.violations.contains_key(&client.id));
 }
 
 #[test]
-fn a_login_finds_nothing_of_the_session_that_it_replaces() {
-    // smb2.session.reconnect1, with work still under way on the old connection.
+fn a_replaced_session_ends_before_the_login_is_answered() {
+    // smb2.session.reconnect1, with operations still pending on the old connection.
     for holds in [false, true] {
         let (mut rig, mut old, file) = with_file();
         rig.is_holding = holds;
@@ -339,7 +339,7 @@ fn a_login_finds_nothing_of_the_session_that_it_replaces() {
         let setup = new.setup("alice", old.session);
         new.say(&mut rig, vec![setup]);
         if holds {
-            // The read, then the login, then the close.
+            // The read completes, then the login, then the close.
             assert_eq!(rig.held.len(), 2);
             rig.held.swap(0, 1);
             rig.release_one();
@@ -353,7 +353,7 @@ fn a_login_finds_nothing_of_the_session_that_it_replaces() {
 }
 
 #[test]
-fn a_login_does_not_wait_for_ever_for_the_session_that_it_replaces() {
+fn a_login_waits_a_limited_time_for_the_session_that_it_replaces() {
     let (mut rig, mut old, file) = with_file();
     rig.is_holding = true;
     let read = old.read_message(file, 100);
@@ -369,14 +369,14 @@ fn a_login_does_not_wait_for_ever_for_the_session_that_it_replaces() {
     assert!(new.hear(&mut rig).is_none());
     rig.pass(Duration::from_secs(1));
     assert_eq!(hear_one(&mut new, &mut rig).status(), Status::SUCCESS);
-    // What comes late changes nothing.
+    // Later completions change nothing.
     rig.release();
     assert!(new.hear(&mut rig).is_none());
     assert!(rig.disk.opens.is_empty());
 }
 
 #[test]
-fn files_survive_neither_tree_nor_session() {
+fn opens_end_with_their_tree_and_session() {
     for dialect in [Dialect::SMB_2_0_2, Dialect::SMB_3_1_1] {
         let mut rig = Rig::new(|_| {});
         let mut client = Client::in_share(&mut rig, Options::only(dialect), "alice", "files");
@@ -396,7 +396,7 @@ fn files_survive_neither_tree_nor_session() {
 }
 
 #[test]
-fn a_login_that_waits_for_another_connection_ends_with_its_own() {
+fn a_login_that_waits_for_another_connection_ends_with_its_connection() {
     let (mut rig, mut old, file) = with_file();
     rig.is_holding = true;
     let read = old.read_message(file, 100);

@@ -19,7 +19,7 @@ impl Client {
         channel
     }
 
-    /// A further connection that has negotiated what `first` has, and knows what it knows.
+    /// A further connection that has negotiated the options of `first` and has its session's keys.
     pub(crate) fn beside(rig: &mut Rig, first: &Self) -> Self {
         let mut channel = Self::new(rig, first.options.clone());
         assert_eq!(channel.negotiate(rig).status(), Status::SUCCESS);
@@ -27,7 +27,7 @@ impl Client {
         channel
     }
 
-    /// Takes over the session of another connection, and its keys.
+    /// Copies the session of another connection and its keys.
     pub(crate) fn knows(&mut self, first: &Self) {
         self.session = first.session;
         self.tree = first.tree;
@@ -51,13 +51,13 @@ impl Client {
         message
     }
 
-    /// A leg of a login that binds this connection.
+    /// Sends a leg of a login that binds this connection.
     pub(crate) fn log_in_bound(&mut self, rig: &mut Rig, first: &Self, token: &str) -> Answer {
         let message = self.binding(token);
         let frame = self.frame(vec![message]);
         self.login_hash.update(&frame);
         rig.deliver(self.id, &frame);
-        // Whether it is the key of the session or of the channel that signs, the answer says.
+        // The status of the response says which key signs: that of the session or of the channel.
         let session_key = self.signing.take();
         let answer = self.hear(rig).expect("an answer").remove(0);
         match answer.status() {
@@ -72,7 +72,7 @@ impl Client {
         answer
     }
 
-    /// A CREATE that has a name, by which it can be replayed.
+    /// A CREATE with a CreateGuid, so that it can be replayed.
     pub(crate) fn named_open(&mut self, name: &str, ask: Ask, create_guid: u8) -> Message {
         let message = self.open_message(name, ask);
         let mut request = create::Request::decode(&message.bytes).expect("it was just made");
@@ -90,7 +90,7 @@ impl Client {
         Message { bytes, ..message }
     }
 
-    /// The signing key comes from the binding, the seals from the first login.
+    /// The signing key comes from the binding, the encryption keys from the first login.
     fn take_channel(&mut self, first: &Self) {
         let keys = |client: &Self| {
             let schedule = match client.dialect {
@@ -111,28 +111,28 @@ impl Client {
             self.outbound = Some(key(pair.client_to_server.as_bytes()));
             self.inbound = Some(key(pair.server_to_client.as_bytes()));
         }
-        self.seals = first.seals;
-        // No nonce of the other channel comes again: they have one key.
+        self.encrypts = first.encrypts;
+        // The channels share a key, so that their nonces must differ.
         self.nonce = u64::from(u32::MAX) * self.id.0;
     }
 }
 
 impl Message {
-    /// The same, sent again after a channel was lost. The ChannelSequence stands where an answer
-    /// has its status.
+    /// The same as a replay after the loss of a channel. The ChannelSequence is in the field that
+    /// holds the status in a response.
     pub(crate) fn replayed(mut self, channel_sequence: u16) -> Self {
         self.header.flags |= Flags::REPLAY_OPERATION;
         self.numbered(channel_sequence)
     }
 
-    /// The same, sent for the first time after a channel was lost.
+    /// The same as a first try after the loss of a channel.
     pub(crate) fn numbered(mut self, channel_sequence: u16) -> Self {
         self.header.status = Status(u32::from(channel_sequence));
         self
     }
 }
 
-/// Options of a client that binds, of a dialect.
+/// Options of a client of a dialect with multichannel.
 pub(crate) fn multichannel(dialect: Dialect) -> Options {
     let default = Options::default();
     Options {

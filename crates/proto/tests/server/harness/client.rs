@@ -1,4 +1,4 @@
-//! A client that says what a test tells it to, and checks of every answer what must always hold.
+//! A client that sends the requests of a test, and checks the invariants of every response.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use wire::{negotiate, negotiate_context, session_setup, tree_connect};
 
 use super::rig::Rig;
 
-/// What a client can do.
+/// The options that a client offers in NEGOTIATE.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) dialects: Vec<Dialect>,
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     pub(crate) signing: Vec<SigningAlgorithm>,
     pub(crate) security_mode: SecurityMode,
     pub(crate) capabilities: Capabilities,
-    /// Whether the transport is to do what a seal does.
+    /// Whether the client accepts transport security in place of encryption.
     pub(crate) transport_security: bool,
 }
 
@@ -52,7 +52,7 @@ impl Options {
     }
 }
 
-/// A request as a test writes it: `tree`, `session` and `flags` may be set as it likes.
+/// A request. A test may change any field of the header before it sends the request.
 #[derive(Clone)]
 pub(crate) struct Message {
     pub(crate) header: Header,
@@ -60,12 +60,12 @@ pub(crate) struct Message {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) header: Header,
     pub(crate) message: Vec<u8>,
-    pub(crate) was_sealed: bool,
+    pub(crate) was_encrypted: bool,
 }
 
 impl Answer {
@@ -94,11 +94,11 @@ pub(crate) struct Client {
     pub(crate) inbound: Option<EncryptionKey>,
     pub(crate) outbound: Option<EncryptionKey>,
     pub(crate) signs: bool,
-    pub(crate) seals: bool,
+    pub(crate) encrypts: bool,
     pub(crate) nonce: u64,
 }
 
-/// A body behind the room for a header.
+/// 64 zero bytes for the header, then the body.
 pub(crate) fn bytes_of(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_LEN];
     encode(&mut bytes);
@@ -106,7 +106,7 @@ pub(crate) fn bytes_of(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 impl Client {
-    /// A client whose connection is accepted and who has said nothing.
+    /// A client with an accepted connection and no sent request.
     pub(crate) fn new(rig: &mut Rig, options: Options) -> Self {
         let id = rig.accept();
         Self::on(id, options)
@@ -128,12 +128,12 @@ impl Client {
             inbound: None,
             outbound: None,
             signs: false,
-            seals: false,
+            encrypts: false,
             nonce: 1,
         }
     }
 
-    /// A client that has negotiated, logged in as `user` and entered `share`.
+    /// A client that has negotiated, logged in as `user` and connected to `share`.
     pub(crate) fn in_share(rig: &mut Rig, options: Options, user: &str, share: &str) -> Self {
         let mut client = Self::logged_in(rig, options, user);
         assert_eq!(client.enter(rig, share).status(), Status::SUCCESS);
@@ -170,14 +170,14 @@ impl Client {
         Message { header, bytes }
     }
 
-    /// Says something and takes the one answer to it.
+    /// Sends a request and returns its only response.
     pub(crate) fn ask(&mut self, rig: &mut Rig, message: Message) -> Answer {
         let mut answers = self.ask_all(rig, vec![message]);
         assert_eq!(answers.len(), 1, "{answers:?}");
         answers.remove(0)
     }
 
-    /// Says something and takes the frame that answers it.
+    /// Sends a frame of requests and returns the responses of the next frame.
     pub(crate) fn ask_all(&mut self, rig: &mut Rig, messages: Vec<Message>) -> Vec<Answer> {
         self.say(rig, messages);
         self.hear(rig).expect("an answer")
@@ -194,15 +194,15 @@ impl Client {
         rig.deliver(self.id, &frame);
     }
 
-    /// The bytes of a frame, signed and sealed as the client does.
+    /// The bytes of a frame, signed and encrypted according to `signs` and `encrypts`.
     pub(crate) fn frame(&mut self, messages: Vec<Message>) -> Vec<u8> {
         let count = messages.len();
         let mut frame = Vec::new();
         for (index, message) in messages.into_iter().enumerate() {
             frame.extend(self.encode(message, index + 1 == count));
         }
-        if self.seals {
-            self.sealed(&frame)
+        if self.encrypts {
+            self.encrypt(&frame)
         } else {
             frame
         }
@@ -217,7 +217,10 @@ impl Client {
             bytes.resize(bytes.len().next_multiple_of(8), 0);
             header.next_command = bytes.len() as u32;
         }
-        let key = self.signing.clone().filter(|_| self.signs && !self.seals);
+        let key = self
+            .signing
+            .clone()
+            .filter(|_| self.signs && !self.encrypts);
         if key.is_some() {
             header.flags |= Flags::SIGNED;
         }
@@ -236,8 +239,8 @@ impl Client {
         bytes
     }
 
-    /// Seals what are messages already.
-    pub(crate) fn sealed(&mut self, frame: &[u8]) -> Vec<u8> {
+    /// Encrypts a frame of encoded messages.
+    pub(crate) fn encrypt(&mut self, frame: &[u8]) -> Vec<u8> {
         let key = self.outbound.as_ref().expect("the client has keys");
         self.nonce += 1;
         let mut nonce = [0; 16];
@@ -259,18 +262,18 @@ impl Client {
     /// The next frame from the server, if there is one.
     pub(crate) fn hear(&mut self, rig: &mut Rig) -> Option<Vec<Answer>> {
         let frame = rig.read(self.id)?;
-        let was_sealed = frame.starts_with(&wire::transform::PROTOCOL_ID);
-        let frame = if was_sealed {
-            self.unsealed(&frame)
+        let was_encrypted = frame.starts_with(&wire::transform::PROTOCOL_ID);
+        let frame = if was_encrypted {
+            self.decrypt(&frame)
         } else {
             frame
         };
         let members = Members::new(&frame).map(|member| member.expect("a well-formed compound"));
-        let answers = members.map(|message| self.check(message, was_sealed));
+        let answers = members.map(|message| self.check(message, was_encrypted));
         Some(answers.collect())
     }
 
-    fn unsealed(&self, frame: &[u8]) -> Vec<u8> {
+    fn decrypt(&self, frame: &[u8]) -> Vec<u8> {
         let transform = Transform::decode(frame).expect("a transform header");
         assert_eq!(transform.session_id, self.session);
         assert_eq!(transform.flags, FLAG_ENCRYPTED);
@@ -284,31 +287,31 @@ impl Client {
             &mut bytes,
             &transform.signature,
         )
-        .expect("the seal opens");
+        .expect("the frame decrypts");
         bytes
     }
 
-    /// What holds of every answer.
-    pub(crate) fn check(&self, message: &[u8], was_sealed: bool) -> Answer {
+    /// Checks the invariants of every response.
+    pub(crate) fn check(&self, message: &[u8], was_encrypted: bool) -> Answer {
         let header = Header::decode(message).expect("a header");
         assert!(header.is_response());
         let answer = Answer {
             header,
             message: message.to_vec(),
-            was_sealed,
+            was_encrypted,
         };
-        // Without a key the signature of the request comes back.
+        // Without a key the server returns the signature of the request.
         let is_echo = header.status == Status::USER_SESSION_DELETED;
         if is_echo && answer.is_signed() {
-            assert!(!was_sealed);
+            assert!(!was_encrypted);
         } else if answer.is_signed() {
-            assert!(!was_sealed, "what is sealed is not signed");
+            assert!(!was_encrypted, "an encrypted message is not signed");
             let nonce = SigningNonce {
                 message_id: header.message_id.0,
                 from_server: true,
                 is_cancel: false,
             };
-            // The key of a login that is just done is not known yet: log_in checks it.
+            // At the last leg of a login the key is not known yet; `log_in` checks that response.
             if let Some(key) = &self.signing {
                 assert!(
                     key.verify(nonce, &[message], &header.signature),
@@ -335,7 +338,7 @@ impl Client {
         answer
     }
 
-    /// A NEGOTIATE as the options have it.
+    /// A NEGOTIATE with the client's options.
     pub(crate) fn negotiate_bytes(&self) -> Vec<u8> {
         let flags = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
         let transport = match self.options.transport_security {
@@ -345,7 +348,7 @@ impl Client {
         self.negotiate_bytes_with(ContextType::TRANSPORT_CAPABILITIES, &transport)
     }
 
-    /// The same with contexts that are what a test has them be.
+    /// The same, with additional contexts of one type.
     pub(crate) fn negotiate_bytes_with(&self, kind: ContextType, others: &[Vec<u8>]) -> Vec<u8> {
         let Options {
             dialects,
@@ -443,7 +446,7 @@ impl Client {
         self.log_in_replacing(rig, token, SessionId(0))
     }
 
-    /// A first login, in one leg, or the next leg of one.
+    /// Sends the first or the next leg of a login. `previous` names the session to replace.
     pub(crate) fn log_in_replacing(
         &mut self,
         rig: &mut Rig,
@@ -462,7 +465,7 @@ impl Client {
         answer
     }
 
-    /// Takes the answer to a leg of a login.
+    /// Updates the state of the client from the response to a leg of a login.
     pub(crate) fn take_login(&mut self, answer: &Answer) {
         match answer.status() {
             Status::MORE_PROCESSING_REQUIRED => {
@@ -487,8 +490,8 @@ impl Client {
             self.derive();
         }
         assert!(answer.is_signed(), "the last answer of a login is signed");
-        self.check(&answer.message, answer.was_sealed);
-        self.seals |= response.flags.contains(SessionFlags::ENCRYPT_DATA);
+        self.check(&answer.message, answer.was_encrypted);
+        self.encrypts |= response.flags.contains(SessionFlags::ENCRYPT_DATA);
         self.signs = self.dialect >= Dialect::SMB_3_1_1;
     }
 

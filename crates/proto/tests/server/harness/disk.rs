@@ -11,20 +11,20 @@ use proto::time::Now;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
-/// Bytes of the largest file.
+/// Upper limit of the size of a file in bytes.
 const CAPACITY: usize = 1 << 20;
 
-/// Files, opens and the payloads that were read and not sent yet.
+/// Files, opens, and read payloads that are not sent yet.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     /// By their names in lower case.
     files: BTreeMap<String, File>,
     /// By slot: the name of the file.
     pub(crate) opens: BTreeMap<u64, String>,
-    /// Directories that are watched, and whether that is for all below them.
+    /// Watched directories, and whether each watch is recursive.
     pub(crate) watched: Vec<(LocalOpen, bool)>,
     payloads: BTreeMap<PayloadToken, Vec<u8>>,
-    /// Chunks that were copied.
+    /// Number of copied chunks.
     pub(crate) copies: usize,
     next: u64,
 }
@@ -36,22 +36,22 @@ struct File {
 }
 
 impl Disk {
-    /// Whether there is such a file.
+    /// Whether the file exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.files.contains_key(&name.to_lowercase())
     }
 
-    /// What a file holds.
+    /// The data of a file.
     pub(crate) fn content(&self, name: &str) -> &[u8] {
         &self.files[&name.to_lowercase()].data
     }
 
-    /// Which file a name stands for.
+    /// The key of the file with a name.
     pub(crate) fn key(&self, name: &str) -> FileKey {
         self.files[&name.to_lowercase()].metadata.key
     }
 
-    /// Payloads that were neither sent nor released.
+    /// Number of payloads neither sent nor released.
     pub(crate) fn payloads(&self) -> usize {
         self.payloads.len()
     }

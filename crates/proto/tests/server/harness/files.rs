@@ -1,4 +1,4 @@
-//! The requests on files that the tests of the connection need.
+//! Requests on files.
 
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
@@ -10,7 +10,7 @@ use super::client::{Answer, Client, Message, bytes_of};
 use super::rig::Rig;
 
 impl Client {
-    /// Opens a file, or makes it, shared with everybody.
+    /// A CREATE that opens or creates a file and shares all access.
     pub(crate) fn create_message(&mut self, name: &str) -> Message {
         self.create_with(name, CreateDisposition::OPEN_IF, CreateOptions::NONE)
     }
@@ -88,7 +88,7 @@ impl Client {
     }
 }
 
-/// The open that a CREATE made.
+/// The FileId in the response to a CREATE.
 pub(crate) fn file_id(answer: &Answer) -> FileId {
     assert_eq!(answer.status(), Status::SUCCESS);
     create::Response::decode(&answer.message)
@@ -96,7 +96,7 @@ pub(crate) fn file_id(answer: &Answer) -> FileId {
         .file_id
 }
 
-/// What a READ brought.
+/// The data in the response to a READ.
 pub(crate) fn data(answer: &Answer) -> Vec<u8> {
     assert_eq!(answer.status(), Status::SUCCESS);
     let (_, data) = read::Response::decode(&answer.message).expect("a response");

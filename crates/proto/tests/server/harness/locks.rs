@@ -6,19 +6,19 @@ use wire::{Command, FileId, MessageId, Status};
 use super::client::{Client, Message, bytes_of};
 use super::rig::Rig;
 
-/// Waits until the lock can be had.
+/// An exclusive lock that waits for its grant.
 pub(crate) const EXCLUSIVE: LockFlags = LockFlags::EXCLUSIVE_LOCK;
-/// Waits until the lock can be had.
+/// A shared lock that waits for its grant.
 pub(crate) const SHARED: LockFlags = LockFlags::SHARED_LOCK;
-/// Does not wait.
+/// An exclusive lock that fails instead of waiting.
 pub(crate) const EXCLUSIVE_NOW: LockFlags =
     LockFlags(LockFlags::EXCLUSIVE_LOCK.0 | LockFlags::FAIL_IMMEDIATELY.0);
-/// Does not wait.
+/// A shared lock that fails instead of waiting.
 pub(crate) const SHARED_NOW: LockFlags =
     LockFlags(LockFlags::SHARED_LOCK.0 | LockFlags::FAIL_IMMEDIATELY.0);
 pub(crate) const UNLOCK: LockFlags = LockFlags::UNLOCK;
 
-/// Where, and how many bytes.
+/// Offset and length in bytes.
 pub(crate) type Place = (u64, u64);
 
 impl Client {
@@ -44,7 +44,7 @@ impl Client {
         message
     }
 
-    /// Locks or unlocks, and is answered at once.
+    /// Locks or unlocks, and returns the status, which comes at once.
     pub(crate) fn lock(
         &mut self,
         rig: &mut Rig,
@@ -56,7 +56,7 @@ impl Client {
         self.ask(rig, message).status()
     }
 
-    /// Locks or unlocks at once.
+    /// Locks or unlocks at once, successfully.
     pub(crate) fn must_lock(
         &mut self,
         rig: &mut Rig,
@@ -68,7 +68,7 @@ impl Client {
         assert_eq!(status, Status::SUCCESS, "{place:?} {flags:?}");
     }
 
-    /// Asks for a lock and has to wait.
+    /// Requests a lock that must wait.
     pub(crate) fn lock_and_wait(
         &mut self,
         rig: &mut Rig,
@@ -83,7 +83,7 @@ impl Client {
         id
     }
 
-    /// What a request that waited came to.
+    /// The status of a request that waited.
     pub(crate) fn hear_lock(&mut self, rig: &mut Rig, id: MessageId) -> Status {
         let answer = self.hear_answer(rig);
         let header = &answer.header;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proto::carrier::{Carrier, RdmaLimits};
 use wire::smbd::BufferDescriptorV1;
 
-/// What SMB Direct carries in these tests: little, so that limits are near.
+/// An SMB Direct transport with small limits, so that tests reach them.
 pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_read_write: 1 << 20,
     max_descriptors: 8,
@@ -13,16 +13,16 @@ pub(crate) const RDMA: Carrier = Carrier::smb_direct(RdmaLimits {
     max_receive: 128 << 10,
 });
 
-/// What a client exposes, by its key.
+/// The exposed memory of clients.
 #[derive(Default)]
 pub(crate) struct Memory {
     exposed: BTreeMap<u32, Vec<u8>>,
-    /// What was exposed once, as the server left it.
+    /// Content of revoked memory at the time of its revocation.
     revoked: BTreeMap<u32, Vec<u8>>,
     last: u32,
 }
 
-/// Where each piece begins, as the client's adapter counts it.
+/// Base address of each memory region at the client's adapter.
 const BASE: u64 = 0x7000_0000_0000;
 
 impl Memory {
@@ -37,18 +37,18 @@ impl Memory {
         }
     }
 
-    /// Exposes them no more.
+    /// Revokes a key.
     pub(crate) fn revoke(&mut self, key: u32) {
         let bytes = self.exposed.remove(&key).expect("it was exposed");
         self.revoked.insert(key, bytes);
     }
 
-    /// What the server left in memory that it can use no more.
+    /// Content of revoked memory.
     pub(crate) fn left_in(&self, key: u32) -> &[u8] {
         &self.revoked[&key]
     }
 
-    /// What is exposed under a key.
+    /// Content of exposed memory.
     pub(crate) fn of(&self, key: u32) -> Option<&[u8]> {
         self.exposed.get(&key).map(Vec::as_slice)
     }

@@ -1,5 +1,5 @@
-//! A world for the core: connections, a clock, a disk in memory, an authenticator that reads its
-//! verdict from the token, and a client that says what a test tells it to.
+//! The environment of the core in tests: connections, a clock, a disk in memory, an authenticator
+//! with the outcome in the token, and a client that sends the requests of a test.
 
 mod channels;
 mod client;
@@ -16,6 +16,6 @@ pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
 pub(crate) use files::{data, file_id};
 pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};
 pub(crate) use memory::RDMA;
-pub(crate) use oplocks::{Ask, Break, created, told};
+pub(crate) use oplocks::{Ask, Break, broken_oplock, created};
 pub(crate) use pipes::{Called, bind, fragment, output};
 pub(crate) use rig::{Rig, Work, share};

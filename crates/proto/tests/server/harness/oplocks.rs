@@ -1,4 +1,4 @@
-//! Opens that ask for oplocks, and their breaks.
+//! Opens that request oplocks, and oplock breaks.
 
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
@@ -16,10 +16,10 @@ use super::rig::Rig;
 pub(crate) const DATA: AccessMask = AccessMask(0x0013_019F);
 /// FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES and SYNCHRONIZE.
 pub(crate) const STAT: AccessMask = AccessMask(0x0010_0180);
-/// What comes of no request has this header.
+/// MessageId and command of a break notification.
 const UNASKED: (MessageId, Command) = (MessageId::UNSOLICITED, Command::OPLOCK_BREAK);
 
-/// How a file is opened.
+/// The parameters of a CREATE.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(crate) level: OplockLevel,
@@ -30,7 +30,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// To read and write, beside others, with this oplock.
+    /// Reads and writes, shares all access, requests this oplock.
     pub(crate) const fn level(level: OplockLevel) -> Self {
         Self {
             level,
@@ -41,7 +41,7 @@ impl Ask {
         }
     }
 
-    /// With nobody beside.
+    /// The same, but shares no access.
     pub(crate) const fn alone(level: OplockLevel) -> Self {
         Self {
             share: ShareAccess::NONE,
@@ -49,7 +49,7 @@ impl Ask {
         }
     }
 
-    /// To look at attributes.
+    /// Accesses attributes only.
     pub(crate) const fn stat(level: OplockLevel) -> Self {
         Self {
             access: STAT,
@@ -57,7 +57,7 @@ impl Ask {
         }
     }
 
-    /// To empty it.
+    /// Truncates the file.
     pub(crate) const fn overwrite() -> Self {
         Self {
             disposition: CreateDisposition::OVERWRITE_IF,
@@ -66,7 +66,7 @@ impl Ask {
     }
 }
 
-/// An oplock that breaks, as the client is told.
+/// An oplock break notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Break {
     pub(crate) file_id: FileId,
@@ -74,7 +74,7 @@ pub(crate) struct Break {
 }
 
 impl Client {
-    /// A client in `files` with credits for what has to wait.
+    /// A client in `files` with credits for waiting requests.
     pub(crate) fn with_credits(rig: &mut Rig) -> Self {
         let mut client = Self::in_share(rig, Options::default(), "alice", "files");
         let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
@@ -84,13 +84,13 @@ impl Client {
         client
     }
 
-    /// Opens a file of another name and is answered at once.
+    /// Opens a file of any name; the response comes at once.
     pub(crate) fn open_other(&mut self, rig: &mut Rig, name: &str, ask: Ask) -> FileId {
         let message = self.open_message(name, ask);
         created(&self.ask(rig, message)).0
     }
 
-    /// Renames what is open, over whatever has that name.
+    /// A SET_INFO that renames an open file and replaces an existing one.
     pub(crate) fn rename_message(&mut self, file_id: FileId, to: &str) -> Message {
         let name = wire::text::utf16(to);
         let mut buffer = Vec::new();
@@ -130,13 +130,13 @@ impl Client {
         message
     }
 
-    /// Opens `f` and is answered at once.
+    /// Opens `f`; the response comes at once.
     pub(crate) fn open(&mut self, rig: &mut Rig, ask: Ask) -> (FileId, OplockLevel) {
         let message = self.open_message("f", ask);
         created(&self.ask(rig, message))
     }
 
-    /// Opens `f` and has to wait.
+    /// Opens `f`; the request must wait.
     pub(crate) fn open_and_wait(&mut self, rig: &mut Rig, ask: Ask) -> MessageId {
         let message = self.open_message("f", ask);
         let id = message.header.message_id;
@@ -145,19 +145,19 @@ impl Client {
         id
     }
 
-    /// What it is told next: an oplock that breaks.
+    /// Reads the next frame, which must be a break notification.
     pub(crate) fn hear_break(&mut self, rig: &mut Rig) -> Break {
         let answer = self.hear_answer(rig);
         let header = &answer.header;
         assert_eq!((header.message_id, header.command), UNASKED);
         assert!(!answer.is_signed());
-        assert_eq!(answer.was_sealed, self.seals);
+        assert_eq!(answer.was_encrypted, self.encrypts);
         assert_eq!(header.credits, 0);
         assert_eq!(header.session_id.0, 0);
-        told(&answer)
+        broken_oplock(&answer)
     }
 
-    /// The next frame, which is one answer.
+    /// Reads the next frame, which must hold one response.
     pub(crate) fn hear_answer(&mut self, rig: &mut Rig) -> Answer {
         let mut answers = self.hear(rig).expect("an answer");
         assert_eq!(answers.len(), 1);
@@ -182,7 +182,7 @@ impl Client {
         answer.status()
     }
 
-    /// Gives up on a request.
+    /// Sends a CANCEL for a request.
     pub(crate) fn cancel(&mut self, rig: &mut Rig, id: MessageId, async_id: Option<AsyncId>) {
         let bytes = bytes_of(|bytes| wire::cancel::Request.encode(bytes));
         let mut message = self.message(Command::CANCEL, bytes);
@@ -195,18 +195,18 @@ impl Client {
     }
 }
 
-/// What a notification says.
-pub(crate) fn told(answer: &Answer) -> Break {
+/// The content of an oplock break notification.
+pub(crate) fn broken_oplock(answer: &Answer) -> Break {
     match Notification::decode(&answer.message).expect("a notification") {
-        Notification::Oplock(told) => Break {
-            file_id: told.file_id,
-            level: told.oplock_level,
+        Notification::Oplock(oplock) => Break {
+            file_id: oplock.file_id,
+            level: oplock.oplock_level,
         },
         Notification::Lease(lease) => panic!("{lease:?}"),
     }
 }
 
-/// What a CREATE made.
+/// FileId and oplock level in the response to a CREATE.
 pub(crate) fn created(answer: &Answer) -> (FileId, OplockLevel) {
     assert_eq!(answer.status(), Status::SUCCESS);
     let response = create::Response::decode(&answer.message).expect("a response");

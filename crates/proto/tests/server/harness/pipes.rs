@@ -1,4 +1,4 @@
-//! What a client does with pipes.
+//! Requests on pipes.
 
 use wire::fsctl::CtlCode;
 use wire::ioctl::{self, IoctlFlags};
@@ -12,7 +12,7 @@ use super::client::{Answer, Client, Message, bytes_of};
 use super::files::data;
 use super::rig::Rig;
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Called {
     Stub(Vec<u8>),
@@ -39,7 +39,7 @@ impl Client {
         self.message(Command::IOCTL, bytes_of(|out| request.encode(out)))
     }
 
-    /// Writes, and reads what comes of it: one fragment.
+    /// Writes, and reads the response of one fragment.
     pub(crate) fn exchange(&mut self, rig: &mut Rig, file_id: FileId, bytes: &[u8]) -> Vec<u8> {
         let message = self.control_message(CtlCode::PIPE_TRANSCEIVE, file_id, bytes, 8192);
         let answer = self.ask(rig, message);
@@ -47,7 +47,7 @@ impl Client {
         output(&answer)
     }
 
-    /// Agrees on an interface.
+    /// Binds an interface.
     pub(crate) fn bind(&mut self, rig: &mut Rig, pipe: FileId, interface: SyntaxId) -> BindAck {
         let answer = self.exchange(rig, pipe, &bind(&[(interface, SyntaxId::NDR32)]));
         match Pdu::decode(&answer).expect("a fragment").body {
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    /// Makes a call, and takes all of what it comes to.
+    /// Makes a call and reads all fragments of its outcome.
     pub(crate) fn call(&mut self, rig: &mut Rig, pipe: FileId, opnum: u16, stub: &[u8]) -> Called {
         let mut request = request_fragments(7, 0, opnum, stub, 4280);
         assert_eq!(request.len(), 1);
@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// A bind to interfaces, each in one syntax, numbered from 0 on.
+/// A bind to interfaces, each in one syntax, with context ids from 0.
 pub(crate) fn bind(interfaces: &[(SyntaxId, SyntaxId)]) -> Vec<u8> {
     let context = |(id, (interface, syntax)): (usize, &(SyntaxId, SyntaxId))| PresentationContext {
         id: u16::try_from(id).expect("a few"),
@@ -99,7 +99,7 @@ pub(crate) fn bind(interfaces: &[(SyntaxId, SyntaxId)]) -> Vec<u8> {
     fragment(1, Body::Bind(bind))
 }
 
-/// A fragment that is whole by itself.
+/// A complete PDU in one fragment.
 pub(crate) fn fragment(call_id: u32, body: Body<'_>) -> Vec<u8> {
     let pdu = Pdu {
         call_id,
@@ -111,7 +111,7 @@ pub(crate) fn fragment(call_id: u32, body: Body<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What an IOCTL said.
+/// The output in the response to an IOCTL.
 pub(crate) fn output(answer: &Answer) -> Vec<u8> {
     let response = ioctl::Response::decode(&answer.message).expect("a response");
     response.output.to_vec()

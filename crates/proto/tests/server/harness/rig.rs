@@ -1,4 +1,4 @@
-//! The driver of the tests: does at once what the effects ask for, unless a test holds it back.
+//! The driver of the tests: performs each effect at once, unless a test holds it back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,46 +22,46 @@ use wire::{FileTime, Status};
 use super::disk::Disk;
 use super::memory::Memory;
 
-/// A process that serves: its connections and the world around them.
+/// A server process: its connections, clock, disk and network.
 pub(crate) struct Rig {
     pub(crate) server: Arc<Server>,
     pub(crate) disk: Disk,
     pub(crate) now: Now,
     connections: BTreeMap<ConnectionId, Connection>,
-    /// What each connection's client has not read yet.
+    /// Frames that the client of each connection has not read yet.
     inboxes: BTreeMap<ConnectionId, VecDeque<Vec<u8>>>,
-    /// Why connections ended.
+    /// The violations that ended connections.
     pub(crate) violations: BTreeMap<ConnectionId, Violation>,
     /// While set, operations on files wait in `held`.
     pub(crate) is_holding: bool,
     pub(crate) held: VecDeque<(ConnectionId, OpId, Outcome)>,
-    /// While set, operations on files are not even begun: they wait in `slow`, and notices in
-    /// `mail`.
+    /// While set, operations on files do not begin: they wait in `slow`, and notices in
+    /// `notices`.
     pub(crate) is_slow: bool,
     pub(crate) slow: VecDeque<(ConnectionId, Work)>,
-    /// What connections tell each other, and themselves: delivered when the call is done with, as
-    /// a mailbox does.
-    pub(crate) mail: VecDeque<(ConnectionId, Notice)>,
+    /// Notices from connections to each other and to themselves. The rig delivers them after the
+    /// current call returns.
+    pub(crate) notices: VecDeque<(ConnectionId, Notice)>,
     is_performing: bool,
-    /// Operations whose answer is no longer wanted.
+    /// Operations that connections canceled.
     pub(crate) cancelled: Vec<OpId>,
-    /// Conversations that were ended.
+    /// Number of ended authentication conversations.
     pub(crate) ended_conversations: usize,
-    /// What clients expose.
+    /// Memory that clients expose by RDMA.
     pub(crate) memory: Memory,
-    /// Keys that answers took back.
+    /// Keys of client memory that responses invalidated.
     pub(crate) invalidated: Vec<u32>,
 }
 
-/// An operation that is still to be done.
+/// An operation that has not begun.
 pub(crate) enum Work {
     Read(ReadPlan),
-    /// Its bytes are its own.
+    /// Its data are owned.
     Write(WritePlan),
     File(OpId, FileOp),
 }
 
-/// A share of files that any user may enter.
+/// A disk share for all users.
 pub(crate) fn share(name: &str) -> Share {
     Share {
         id: ShareId(0),
@@ -80,10 +80,10 @@ pub(crate) fn share(name: &str) -> Share {
 }
 
 impl Rig {
-    /// The key of every login that proves who it is.
+    /// The session key of every login with a user name.
     pub(crate) const SESSION_KEY: [u8; 16] = *b"sixteen bytes ok";
 
-    /// A server with a share called `files` and IPC$, after `change` had its say.
+    /// A server with IPC$ and a share called `files`. `change` may change the configuration.
     pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
         let ipc = Share {
             kind: ShareKind::Pipe,
@@ -110,7 +110,7 @@ impl Rig {
             held: VecDeque::new(),
             is_slow: false,
             slow: VecDeque::new(),
-            mail: VecDeque::new(),
+            notices: VecDeque::new(),
             is_performing: false,
             cancelled: Vec::new(),
             ended_conversations: 0,
@@ -124,7 +124,7 @@ impl Rig {
         self.accept_over(Carrier::TCP)
     }
 
-    /// Accepts a connection over a transport of its own kind.
+    /// Accepts a connection over the given kind of transport.
     pub(crate) fn accept_over(&mut self, carrier: Carrier) -> ConnectionId {
         let id = ConnectionId(self.connections.len() as u64 + 1);
         let entropy = [id.0 as u8; 32];
@@ -138,7 +138,7 @@ impl Rig {
         &self.connections[&id]
     }
 
-    /// Brings a frame.
+    /// Delivers a frame to the server.
     pub(crate) fn deliver(&mut self, id: ConnectionId, frame: &[u8]) {
         let mut bytes = frame.to_vec();
         let now = self.now;
@@ -159,7 +159,7 @@ impl Rig {
             .pop_front()
     }
 
-    /// Lets time pass.
+    /// Advances the clock and runs the timers.
     pub(crate) fn pass(&mut self, duration: Duration) {
         self.now.instant = self.now.instant.after(duration);
         let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
@@ -177,7 +177,7 @@ impl Rig {
             let due = self.connection(id).next_timeout();
             assert!(
                 due.is_none_or(|at| at > now.instant),
-                "a timeout is done with"
+                "a timer that ran is not due again"
             );
         }
         self.pass_server();
@@ -198,16 +198,16 @@ impl Rig {
                     let outcome = self.disk.perform(operation, now).into();
                     server.complete(now, op, outcome, &mut effects);
                 }
-                Effect::Notify(to, notice) => self.mail.push_back((to, notice)),
+                Effect::Notify(to, notice) => self.notices.push_back((to, notice)),
                 other => panic!("the server requests no {other:?}"),
             }
         }
         assert!(
             !server.next_timeout().is_some_and(is_due),
-            "a timeout is done with"
+            "a timer that ran is not due again"
         );
-        while !self.mail.is_empty() {
-            self.bring_mail(0);
+        while !self.notices.is_empty() {
+            self.deliver_notice(0);
         }
     }
 
@@ -219,7 +219,7 @@ impl Rig {
         self.perform(id, effects, &[]);
     }
 
-    /// Completes what was held back, the oldest first.
+    /// Completes all operations that were held back, the oldest first.
     pub(crate) fn release(&mut self) {
         self.is_holding = false;
         while let Some((id, op, outcome)) = self.held.pop_front() {
@@ -233,7 +233,7 @@ impl Rig {
         self.complete(id, op, outcome);
     }
 
-    /// Lets somebody else than the server change the first share.
+    /// Reports changes of the first share by local processes.
     pub(crate) fn happen_locally(&mut self, events: &[LocalEvent]) {
         for (id, notice) in self.server.local_events(ShareId(0), events) {
             let mut effects = Effects::new();
@@ -261,15 +261,15 @@ impl Rig {
         if !is_outermost {
             return;
         }
-        while !self.is_slow && !self.mail.is_empty() {
-            self.bring_mail(0);
+        while !self.is_slow && !self.notices.is_empty() {
+            self.deliver_notice(0);
         }
         self.is_performing = false;
     }
 
-    /// Brings one of the notices that wait.
-    pub(crate) fn bring_mail(&mut self, index: usize) {
-        let (to, notice) = self.mail.remove(index).expect("there is mail");
+    /// Delivers one of the waiting notices.
+    pub(crate) fn deliver_notice(&mut self, index: usize) {
+        let (to, notice) = self.notices.remove(index).expect("a notice waits");
         let now = self.now;
         let mut effects = Effects::new();
         if let Some(connection) = self.connections.get_mut(&to) {
@@ -278,7 +278,7 @@ impl Rig {
         }
     }
 
-    /// Does one of the operations that wait.
+    /// Performs one of the waiting operations.
     pub(crate) fn work(&mut self, index: usize) {
         let (id, work) = self.slow.remove(index).expect("there is work");
         let (op, outcome) = match work {
@@ -333,7 +333,7 @@ impl Rig {
                     self.cancel(op);
                 }
                 Effect::Release(token) => self.disk.release(token),
-                Effect::Notify(to, notice) => self.mail.push_back((to, notice)),
+                Effect::Notify(to, notice) => self.notices.push_back((to, notice)),
                 Effect::Disconnect(violation) => {
                     self.violations.insert(id, violation);
                 }
@@ -341,7 +341,7 @@ impl Rig {
         }
     }
 
-    /// Reads, and puts the bytes where the plan has them.
+    /// Reads, and writes the data into client memory if the plan says so.
     fn read_disk(&mut self, plan: &ReadPlan) -> Outcome {
         let outcome = self.disk.read(plan);
         match (&plan.delivery, outcome) {
@@ -356,7 +356,7 @@ impl Rig {
         }
     }
 
-    /// Fetches the bytes from where the plan has them, and writes.
+    /// Reads the data from client memory if the plan says so, and writes.
     fn write_disk(&mut self, mut plan: WritePlan, frame: &[u8]) -> Outcome {
         if let WriteData::Remote(pieces) = &plan.data {
             let Some(bytes) = self.memory.get(pieces) else {
@@ -384,14 +384,14 @@ impl Rig {
         }
     }
 
-    /// What goes over the wire, signed and sealed.
+    /// The bytes of a frame on the wire, signed or encrypted.
     fn render(&mut self, outbound: Outbound) -> Vec<u8> {
         let Outbound {
             messages,
             encryption,
             invalidate,
         } = outbound;
-        // What a SEND takes back nobody can use any more.
+        // After a SEND with invalidation no peer can use the key.
         self.invalidated.extend(invalidate);
         if let Some(key) = invalidate {
             self.memory.revoke(key);
@@ -425,8 +425,8 @@ impl Rig {
     }
 }
 
-/// Reads the verdict from the token: `more`, `refuse`, `guest`, `anonymous`, or the name of a user
-/// who proves who it is.
+/// The outcome of an authentication leg. The token is `more`, `refuse`, `guest`, `anonymous`, or
+/// the name of an authenticated user.
 fn verdict(leg: &Authenticate) -> Outcome {
     let name = String::from_utf8_lossy(&leg.token).into_owned();
     let accepted = |kind| {
