@@ -1,38 +1,40 @@
-//! What carries the frames of a connection, as far as the protocol has to know.
+//! The properties of a transport that the protocol depends on.
 
-/// What carries the frames of a connection. The driver says so when it makes one.
+/// The properties of the transport of a connection. The driver passes them to a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carrier {
-    /// Whether a frame has room for more than 64 KiB. Not with the NetBIOS session service.
+    /// Whether a frame can be longer than 64 KiB. False for the NetBIOS session service: its
+    /// length field is too short.
     pub large_frames: bool,
-    /// Whether the transport itself keeps what is said secret and whole, and the client knows by
-    /// its certificate whom it speaks to: QUIC. \[MS-SMB2\] 2.2.3.1.5
+    /// Whether the transport encrypts and authenticates: QUIC, where the server has a certificate.
+    /// \[MS-SMB2\] 2.2.3.1.5
     pub secure: bool,
-    /// The limits of RDMA, where the transport is SMB Direct: each side can name memory that the
-    /// server reads and writes.
+    /// The limits of RDMA; `None` for a transport other than SMB Direct. With RDMA, the server
+    /// reads and writes memory of the client directly.
     pub rdma: Option<RdmaLimits>,
-    /// Bytes of the largest WRITE that a client is told of, where it is one that larger ones cost
-    /// dearly; they are taken all the same.
+    /// Length of a WRITE in bytes that NEGOTIATE advises as the maximum, for clients to which
+    /// larger ones are expensive. The server accepts larger ones all the same. `None` gives no
+    /// advice.
     pub write_hint: Option<u32>,
 }
 
-/// What both ends of a connection of SMB Direct have agreed on. \[MS-SMBD\] 3.1.1.1
+/// The negotiated limits of an SMB Direct connection. \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdmaLimits {
-    /// Bytes of the memory that one READ or WRITE names, at most: Connection.MaxReadWriteSize.
+    /// Maximum length in bytes of the memory of one READ or WRITE: Connection.MaxReadWriteSize.
     pub max_read_write: u32,
-    /// Pieces of memory that one READ or WRITE names, at most. Each costs the server a work
-    /// request.
+    /// Maximum number of memory segments of one READ or WRITE. The server posts a work request for
+    /// each.
     pub max_descriptors: usize,
-    /// Bytes of the longest message that the peer takes: its MaxFragmentedSize.
+    /// Maximum length in bytes of a message to the peer: the peer's MaxFragmentedSize.
     pub max_send: u32,
-    /// Bytes of the longest message that this side takes.
+    /// Maximum length in bytes of a message from the peer.
     pub max_receive: u32,
 }
 
-/// Bytes of a message beside its payload: headers, also that of a seal, and what stands in front
-/// of the data. Generous, and still far less than what \[MS-SMBD\] 3.1.5.6 has for a message at
-/// least, 128 KiB, leaves of 64 KiB.
+/// Space in bytes for the parts of a message other than its payload: transform header, header and
+/// body. An upper bound: the smallest limit of a message, 128 KiB (\[MS-SMBD\] 3.1.5.6), still
+/// leaves more than 64 KiB for the payload.
 const MESSAGE_OVERHEAD: u32 = 4096;
 
 impl Carrier {
@@ -56,7 +58,7 @@ impl Carrier {
         ..Self::TCP
     };
 
-    /// SMB Direct.
+    /// SMB Direct with these limits.
     pub const fn smb_direct(limits: RdmaLimits) -> Self {
         Self {
             rdma: Some(limits),
@@ -64,17 +66,17 @@ impl Carrier {
         }
     }
 
-    /// Bytes of the longest payload that this side can put into a message.
+    /// Returns the maximum length in bytes of the payload of a sent message.
     pub(crate) fn max_payload_out(&self) -> u32 {
         self.rdma.map_or(u32::MAX, |rdma| payload(rdma.max_send))
     }
 
-    /// Bytes of the longest payload that can come in a message.
+    /// Returns the maximum length in bytes of the payload of a received message.
     pub(crate) fn max_payload_in(&self) -> u32 {
         self.rdma.map_or(u32::MAX, |rdma| payload(rdma.max_receive))
     }
 
-    /// Bytes of the longest READ or WRITE, however its data go.
+    /// Returns the maximum length in bytes of a READ or WRITE, with data in messages or by RDMA.
     pub(crate) fn max_transfer(&self) -> u32 {
         self.rdma.map_or(u32::MAX, |rdma| rdma.max_read_write)
     }

@@ -1,30 +1,31 @@
-//! Credits and the sequence window: which MessageIds a client may use. \[MS-SMB2\] 3.3.1.1, 3.3.1.2
+//! Credits and the sequence window: the MessageIds that a client may use. \[MS-SMB2\] 3.3.1.1,
+//! 3.3.1.2
 //!
-//! The window holds every MessageId from the lowest that has not come to the highest that was
-//! granted. A client may use them in any order, each once. The window is never longer than the
-//! limit, so that a client that leaves an id out is granted less and less until it uses that one:
-//! so do Windows (since 2016) and Samba. It still holds the id that it left out, and so never
-//! starves.
+//! The window reaches from the lowest unused MessageId to the highest granted one. A client may use
+//! the ids in any order, each once. The length of the window has a limit: a client that leaves an
+//! id out gets fewer and fewer credits until it uses that id. Windows (since 2016) and Samba do the
+//! same. The client can always use the id that it left out, so that it never starves.
 
 use alloc::collections::BTreeSet;
 
 use wire::MessageId;
 
-/// Which MessageIds a client may use. \[MS-SMB2\] 3.3.1.7, CommandSequenceWindow
+/// The MessageIds that a client may use. \[MS-SMB2\] 3.3.1.7, CommandSequenceWindow
 #[derive(Debug)]
 pub struct SequenceWindow {
-    /// The lowest id that has not come.
+    /// The lowest unused id.
     low: u64,
-    /// One above the highest id that was granted.
+    /// One above the highest granted id.
     high: u64,
-    /// Ids above `low` that have come: empty where a client counts in order.
+    /// Used ids above `low`. Empty while the client uses ids in order.
     seen: BTreeSet<u64>,
-    /// Ids that the window holds at most.
+    /// Maximum length of the window in ids.
     limit: u64,
 }
 
 impl SequenceWindow {
-    /// The window of a new connection: MessageId 0. \[MS-SMB2\] 3.3.1.7
+    /// Returns the window of a new connection, which holds MessageId 0. `limit` is the maximum
+    /// length in ids, at least 1. \[MS-SMB2\] 3.3.1.7
     pub fn new(limit: u16) -> Self {
         Self {
             low: 0,
@@ -34,8 +35,8 @@ impl SequenceWindow {
         }
     }
 
-    /// Takes the `charge` ids from `first` on, or none of them where one is outside the window or
-    /// has come before. \[MS-SMB2\] 3.3.5.2.3
+    /// Uses the `charge` ids from `first` on, a charge of 0 counting as 1. Returns false, and uses
+    /// none, if one of them is outside the window or already used. \[MS-SMB2\] 3.3.5.2.3
     #[must_use]
     pub fn take(&mut self, first: MessageId, charge: u16) -> bool {
         let first = first.0;
@@ -58,11 +59,11 @@ impl SequenceWindow {
         true
     }
 
-    /// Grants up to `wanted` ids more, as many as the limit leaves room for.
+    /// Grants up to `wanted` further ids, within the limit. Returns the number of granted ids.
     #[must_use]
     pub fn grant(&mut self, wanted: u16) -> u16 {
         let room = self.limit.saturating_sub(self.high - self.low);
-        // The last id of all is that of what a server says unasked.
+        // The highest id marks messages that answer no request.
         let room = room.min(MessageId::UNSOLICITED.0 - self.high);
         let granted = u16::try_from(room).unwrap_or(u16::MAX).min(wanted);
         self.high += u64::from(granted);
@@ -73,7 +74,7 @@ impl SequenceWindow {
         granted
     }
 
-    /// Credits that the client holds.
+    /// Returns the number of credits that the client holds.
     pub fn held(&self) -> u64 {
         self.high - self.low - self.seen.len() as u64
     }
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_come_in_any_order_and_once() {
+    fn ids_can_be_used_in_any_order_and_once() {
         let mut window = SequenceWindow::new(512);
         assert!(take(&mut window, 0, 1));
         assert_eq!(window.grant(8), 8);
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_left_out_holds_the_window_and_frees_it_when_it_comes() {
+    fn an_unused_id_blocks_the_window() {
         let mut window = SequenceWindow::new(16);
         assert!(take(&mut window, 0, 1));
         assert_eq!(window.grant(100), 16);
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_id_of_all_is_never_granted() {
+    fn the_highest_id_is_never_granted() {
         let mut window = SequenceWindow::new(16);
         window.low = u64::MAX - 2;
         window.high = u64::MAX - 2;

@@ -1,22 +1,22 @@
-//! Numbers that nobody guesses, from a seed that the driver gives.
+//! Unpredictable numbers, from a secret seed of the driver.
 
 use core::fmt;
 
 use crypto::PreauthHash;
 
-/// A chain of SHA-512 over a secret seed. What comes out of a link is no more than half of it, so
-/// that the next link cannot be computed from what went over the wire.
+/// A hash chain: repeated SHA-512 over a secret seed. Each link yields at most half of its bytes,
+/// so that the next link cannot be computed from sent numbers.
 pub(crate) struct Entropy(PreauthHash);
 
 impl Entropy {
-    /// From the seed.
+    /// Starts a chain from a seed. The seed must be secret and random.
     pub(crate) fn new(seed: &[u8; 32]) -> Self {
         let mut chain = PreauthHash::new();
         chain.update(seed);
         Self(chain)
     }
 
-    /// 32 bytes, such as the salt of the preauthentication integrity.
+    /// Returns 32 new bytes, such as the salt of the preauthentication integrity.
     pub(crate) fn bytes(&mut self) -> [u8; 32] {
         self.0.update(b"next");
         *self
@@ -26,7 +26,7 @@ impl Entropy {
             .expect("a link has 64 bytes")
     }
 
-    /// A number.
+    /// Returns a new number.
     pub(crate) fn number(&mut self) -> u64 {
         let bytes = self.bytes();
         u64::from_le_bytes(*bytes.first_chunk().expect("there are 32 bytes"))

@@ -21,21 +21,22 @@ pub struct SharePath {
 pub struct StreamName(String);
 
 impl StreamName {
-    /// The characters of the name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// UTF-16 units in a component. \[MS-FSCC\] 2.1.5
+/// Maximum length of a component in UTF-16 units. \[MS-FSCC\] 2.1.5
 pub const MAX_COMPONENT_UNITS: usize = 255;
-/// UTF-16 units in a whole path, as Windows has it.
+/// Maximum length of a path in UTF-16 units, as in Windows.
 pub const MAX_PATH_UNITS: usize = 32_760;
 
-/// A character in upper case, where that is one character: how names are compared.
+/// Returns the character in upper case, or the character itself if its upper case has several
+/// characters. Comparisons of names use this function.
 ///
-/// Windows compares by a table of the volume that maps 16-bit units one to one; so does this, but
-/// for characters beyond them too.
+/// Windows compares names with a table of the volume that maps 16-bit units one to one. This
+/// function maps characters beyond 16 bits too.
 pub fn upcase(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_uppercase();
@@ -47,7 +48,7 @@ pub fn upcase(c: char) -> char {
     }
 }
 
-/// Whether two names are one, without regard to case.
+/// Returns whether two names are equal without regard to case.
 pub fn is_same_name(one: &str, other: &str) -> bool {
     one.chars().map(upcase).eq(other.chars().map(upcase))
 }
@@ -57,12 +58,12 @@ impl SharePath {
         Self { path, stream: None }
     }
 
-    /// The root of the share.
+    /// Returns the root of the share.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Reads a name as CREATE and SET_INFO carry it: `\` between the components, no `\` in front.
+    /// Parses a name of CREATE or SET_INFO: `\` between the components, no `\` in front.
     /// `name:stream` names a stream of the file; `name::$DATA` is the file itself.
     /// \[MS-SMB2\] 2.2.13, \[MS-FSCC\] 2.1.5
     pub fn from_wire(name: Utf16<'_>) -> Result<Self, Status> {
@@ -79,8 +80,8 @@ impl SharePath {
         Ok(Self { stream, ..path })
     }
 
-    /// Reads the new name that SET_INFO carries: like one of CREATE, but clients write a `\` in
-    /// front too, and the root is none.
+    /// Parses a new name of SET_INFO. Unlike a name of CREATE, it may start with `\`, must not be
+    /// the root, and has no stream.
     pub fn from_wire_target(name: Utf16<'_>) -> Result<Self, Status> {
         if name.len() > MAX_PATH_UNITS * 2 {
             return Err(Status::NAME_TOO_LONG);
@@ -99,7 +100,7 @@ impl SharePath {
             return Ok(Self::root());
         }
         let mut path = String::with_capacity(name.len());
-        // Samba takes several separators for one, and so does whatever smbprotocol was tried with.
+        // Several separators count as one, as with Samba. smbprotocol depends on that.
         for component in name.split('\\').filter(|component| !component.is_empty()) {
             if component == ".." {
                 climb(&mut path)?;
@@ -114,40 +115,41 @@ impl SharePath {
         Ok(Self::of_file(path))
     }
 
-    /// From components joined by `/` that the file system vouches for.
+    /// Returns the path with these components, joined by `/`. The file system supplies them; they
+    /// are not checked.
     pub fn from_trusted(path: &str) -> Self {
         debug_assert!(!path.starts_with('/') && !path.ends_with('/'));
         Self::of_file(String::from(path))
     }
 
-    /// The stream; `None` for the unnamed data stream of the file.
+    /// Returns the stream; `None` for the unnamed data stream of the file.
     pub fn stream(&self) -> Option<&StreamName> {
         self.stream.as_ref()
     }
 
-    /// The components joined by `/`, without the stream.
+    /// Returns the components joined by `/`, without the stream.
     pub fn as_str(&self) -> &str {
         &self.path
     }
 
-    /// Whether this is the root of the share.
+    /// Returns whether this is the root of the share.
     pub fn is_root(&self) -> bool {
         self.path.is_empty()
     }
 
-    /// The components from the root on.
+    /// Returns the components, starting below the root.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.path
             .split('/')
             .filter(|component| !component.is_empty())
     }
 
-    /// The last component; empty for the root.
+    /// Returns the last component; empty for the root.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or("")
     }
 
-    /// The path without its last component; the root is its own parent.
+    /// Returns the path without its last component. The parent of the root is the root.
     pub fn parent(&self) -> Self {
         match self.path.rsplit_once('/') {
             Some((parent, _)) => Self::of_file(String::from(parent)),
@@ -155,7 +157,7 @@ impl SharePath {
         }
     }
 
-    /// This path with one more component.
+    /// Returns this path with one more component.
     pub fn join(&self, name: &str) -> Self {
         let mut path = self.path.clone();
         if !path.is_empty() {
@@ -165,7 +167,7 @@ impl SharePath {
         Self::of_file(path)
     }
 
-    /// Whether this path lies below another, which is not itself.
+    /// Returns whether this path is strictly below the other path.
     pub fn is_below(&self, other: &Self) -> bool {
         if other.is_root() {
             return !self.is_root();
@@ -174,7 +176,7 @@ impl SharePath {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// As the wire has it: `\` between the components.
+    /// Returns the path with `\` between the components, as in messages.
     pub fn to_wire(&self) -> String {
         self.path.replace('/', "\\")
     }
@@ -223,16 +225,16 @@ fn split_stream(name: &str) -> Result<(&str, Option<StreamName>), Status> {
     }
 }
 
-/// Whether a stream can have this name. \[MS-FSCC\] 2.1.5.3
+/// Returns whether a stream can have this name. \[MS-FSCC\] 2.1.5.3
 fn is_stream_name(name: &str) -> bool {
     let is_reserved = |c: char| c == '\0' || c == '/' || c == ':';
     let units = name.encode_utf16().count();
     (1..=MAX_COMPONENT_UNITS).contains(&units) && !name.chars().any(is_reserved)
 }
 
-/// Takes the last component off, as `..` does: what it named need not be there. Windows and Samba
-/// answer a path that climbs above the share with OBJECT_PATH_SYNTAX_BAD; smbtorture
-/// smb2.notify.tree opens one that does not.
+/// Removes the last component for a `..`. The removed component need not exist. Windows and Samba
+/// refuse a path that climbs above the share with OBJECT_PATH_SYNTAX_BAD; smbtorture
+/// smb2.notify.tree opens a path that climbs within the share.
 fn climb(path: &mut String) -> Result<(), Status> {
     if path.is_empty() {
         return Err(Status::OBJECT_PATH_SYNTAX_BAD);
@@ -241,7 +243,7 @@ fn climb(path: &mut String) -> Result<(), Status> {
     Ok(())
 }
 
-/// Refuses what is not a name: `.`, too long, or with a character that Windows
+/// Refuses an invalid component: `.`, a name that is too long, or one with a character that Windows
 /// reserves. \[MS-FSCC\] 2.1.5.2
 fn check_component(component: &str) -> Result<(), Status> {
     if component == "." {
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_climbs_out() {
+    fn a_path_cannot_climb_above_its_share() {
         assert_eq!(path("..\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
         assert_eq!(path("a\\..\\..\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
         assert_eq!(path(".\\x"), Err(Status::OBJECT_PATH_SYNTAX_BAD));

@@ -1,8 +1,7 @@
 //! DOS wildcards. \[MS-FSA\] 2.1.4.4
 //!
-//! A pattern is matched by following all places in it that the name may stand at, side by side:
-//! the work is at most the length of the pattern times the length of the name, whatever both
-//! hold.
+//! The match follows all possible positions in the pattern at once. Its time is at most
+//! proportional to the length of the pattern times the length of the name.
 
 use alloc::string::String;
 use alloc::vec;
@@ -18,7 +17,7 @@ pub struct Pattern {
     parts: Vec<Part>,
 }
 
-/// What stands at a place of a pattern. \[MS-FSA\] 2.1.4.4
+/// An element of a pattern. \[MS-FSA\] 2.1.4.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// This character, in upper case.
@@ -36,7 +35,7 @@ enum Part {
 }
 
 impl Pattern {
-    /// Reads a pattern. Every text is one.
+    /// Parses a pattern. Every text is a valid pattern.
     pub fn new(text: &str) -> Self {
         Self {
             text: String::from(text),
@@ -44,25 +43,25 @@ impl Pattern {
         }
     }
 
-    /// As it was given.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it has no wildcard: at most one file of a directory matches.
+    /// Returns whether the pattern has no wildcard: at most one file of a directory matches.
     pub fn is_literal(&self) -> bool {
         let is_literal = |part: &Part| matches!(part, Part::Literal(_));
         self.parts.iter().all(is_literal)
     }
 
-    /// Whether everything matches.
+    /// Returns whether the pattern is `*`, which matches every name.
     pub fn is_all(&self) -> bool {
         self.parts == [Part::Star]
     }
 
-    /// Whether a name matches, without regard to case.
+    /// Returns whether a name matches, without regard to case.
     pub fn matches(&self, name: &str) -> bool {
-        // The places in the pattern that what was read of the name leads to.
+        // The positions in the pattern after the characters of the name so far.
         let mut places = vec![false; self.parts.len() + 1];
         let mut next = places.clone();
         places[0] = true;
@@ -79,7 +78,7 @@ impl Pattern {
         places[self.parts.len()]
     }
 
-    /// Goes on by one character from all places, which grow by what can be passed over.
+    /// Advances all positions by one character. Elements that may match nothing add positions.
     fn step(&self, places: &mut [bool], next: &mut [bool], c: char, is_last_dot: bool) {
         for (index, part) in self.parts.iter().enumerate() {
             if !places[index] {
@@ -96,7 +95,7 @@ impl Pattern {
         }
     }
 
-    /// Passes over what needs no character at the end of the name.
+    /// Skips elements that may match nothing at the end of the name.
     fn finish(&self, places: &mut [bool]) {
         for (index, part) in self.parts.iter().enumerate() {
             let needs_one = matches!(part, Part::Literal(_) | Part::Question);
@@ -113,13 +112,13 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// What a part of a pattern does with a character.
+/// The reaction of an element to a character.
 enum Takes {
-    /// Does not match it.
+    /// The element does not match.
     Nothing,
-    /// Matches it, and is used up.
+    /// The element matches this character only.
     One,
-    /// Matches it, and perhaps more.
+    /// The element matches this character, and may match more.
     Many,
 }
 
@@ -147,7 +146,7 @@ impl Part {
         if takes { how } else { Takes::Nothing }
     }
 
-    /// Whether the part may match nothing although the character follows.
+    /// Returns whether the element may match nothing before this character.
     fn may_be_passed_before(self, c: char) -> bool {
         match self {
             Self::Star | Self::DosStar => true,
@@ -162,8 +161,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Pattern, name, whether they match: \[MS-FSA\] 2.1.4.4, and what Windows makes of `*.*`,
-    /// `*.` and `????.txt` before it sends them: `*`, `<"` and `>>>>.txt`.
+    /// Pattern, name, whether they match: \[MS-FSA\] 2.1.4.4. Windows sends `*.*`, `*.` and
+    /// `????.txt` as `*`, `<"` and `>>>>.txt`.
     const TABLE: &[(&str, &str, bool)] = &[
         ("*", "a", true),
         ("*", "a.b.c", true),

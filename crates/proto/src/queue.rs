@@ -1,8 +1,8 @@
-//! What a core wants done, in order.
+//! The queue of effects.
 
 use alloc::collections::VecDeque;
 
-/// What a core wants done, in order. The driver owns and reuses it.
+/// The effects of a call into a core, in order. The driver owns the queue and reuses it.
 #[derive(Debug)]
 pub struct Queue<E> {
     queue: VecDeque<E>,
@@ -17,22 +17,22 @@ impl<E> Default for Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what is to be done next.
+    /// Appends an effect. Only a core calls this.
     pub fn push(&mut self, effect: E) {
         self.queue.push_back(effect);
     }
 
-    /// Takes what is to be done first.
+    /// Removes and returns the first effect; `None` if the queue is empty.
     pub fn pop(&mut self) -> Option<E> {
         self.queue.pop_front()
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

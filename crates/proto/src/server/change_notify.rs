@@ -22,7 +22,7 @@ use crate::server::watch::{Event, News, Scope};
 /// has to list the directory.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// What goes on once something has happened.
+/// The state of a request that waits for a change.
 pub(crate) struct Step {
     open: Arc<Open>,
     /// Bytes of the answer at most.

@@ -1,10 +1,10 @@
 //! The connections that carry a session, and the session's end over all of them.
 //! \[MS-SMB2\] 3.3.1.14, 3.3.5.6, 3.3.7.1
 //!
-//! A session lives as long as one of its channels does. Once it ends, each connection takes its own
-//! requests to their end, and the one that is done last closes what the session has open: so no
-//! request of any channel acts on a closed open, and requests that wait for the end of the session
-//! continue when all its opens are closed.
+//! A session ends with its last channel. At its end, each connection completes its own requests,
+//! and the last connection to do so closes the opens of the session. No request of any channel acts
+//! on a closed open, and requests that wait for the end of the session continue when all its opens
+//! are closed.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -21,7 +21,7 @@ use crate::id::ConnectionId;
 pub(crate) struct Channel {
     /// Channel.SigningKey; none for guest and anonymous.
     pub(crate) signing: Option<Arc<SigningKey>>,
-    /// The transport is gone: only requests that run are left.
+    /// The transport is lost: only running requests remain.
     is_lost: bool,
 }
 
@@ -94,7 +94,7 @@ impl ChannelList {
         Ok(())
     }
 
-    /// Whether there is room for one more connection.
+    /// Whether the limit allows one more connection.
     pub(crate) fn has_room(&self, limit: usize) -> bool {
         self.state.lock().channels.len() < limit
     }

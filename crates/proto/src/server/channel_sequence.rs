@@ -1,9 +1,9 @@
-//! ChannelSequence: what a client sent before it lost a channel, and what after.
+//! ChannelSequence: it separates requests before the loss of a channel from requests after it.
 //! \[MS-SMB2\] 3.3.5.2.10
 //!
-//! A client that loses a channel sends what it has no answer to again on another one, with the
-//! next ChannelSequence and as a replay. The earlier requests may still be pending here, or
-//! not even read yet: neither may take effect after what came later.
+//! A client that loses a channel repeats requests without a response on another channel, with the
+//! next ChannelSequence and as replays. The earlier requests may still be pending or unread at the
+//! server. They must not take effect after later requests.
 
 /// The requests that act on an open.
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ impl ChannelSequence {
     /// The generation under which a request is counted; `None` if it came too late, or if it is a
     /// replay and the request that it repeats may still be pending.
     ///
-    /// The specification counts a replay that brings a new number without a look at what is under
-    /// way. Then a WRITE could land after its own replay, and over what came after that.
+    /// The specification counts a replay with a new number without a check of pending requests.
+    /// Then a WRITE could take effect after its own replay, and overwrite later data.
     pub(crate) fn admit(&mut self, number: u16, is_replay: bool) -> Option<u64> {
         let difference = number.wrapping_sub(self.current);
         if difference > LATER {

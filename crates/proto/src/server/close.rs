@@ -1,7 +1,7 @@
-//! CLOSE, and what else ends an open. \[MS-SMB2\] 3.3.5.10, 3.3.4.17
+//! CLOSE, and the other ends of an open. \[MS-SMB2\] 3.3.5.10, 3.3.4.17
 //!
-//! The last open of a file that is to go removes its name: first the name, then the opens, so
-//! that the number of the file is not used again while the file is still in the table.
+//! The last close of a delete-pending file removes its name. The name goes first and the opens
+//! after it, so that no other file gets the inode number while the file is still in the table.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,7 +24,7 @@ use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
 use crate::server::watch::Event;
 
-/// What goes on once the world has answered.
+/// The state of a request that waits for the file system.
 pub(crate) enum Step {
     /// The attributes for the answer are being asked for.
     Stat(Arc<Open>),
@@ -32,7 +32,7 @@ pub(crate) enum Step {
     Unlink(Box<Unlinking>),
 }
 
-/// A file whose last open is being closed and whose name is being removed.
+/// A file with its last open being closed and its name being removed.
 pub(crate) struct Unlinking {
     open: Arc<Open>,
     path: SharePath,
@@ -162,7 +162,7 @@ pub(crate) fn abandon(
     finish(server, open.key, close, op_ids, effects)
 }
 
-/// Does what an open left to be done, without waiting for it. Returns the operations.
+/// Starts the remaining operations of a close and does not wait for them. Returns the operations.
 fn finish(
     server: &Server,
     key: FileKey,
@@ -188,7 +188,7 @@ fn finish(
 }
 
 impl Context<'_> {
-    /// Does what an open left to be done, without waiting for it.
+    /// Starts the remaining operations of a close and does not wait for them.
     pub(crate) fn finish_close(&mut self, key: FileKey, close: Close) {
         finish(self.server, key, close, self.op_ids, self.effects);
     }

@@ -72,7 +72,7 @@ pub(crate) struct Context<'a> {
     pub(crate) effects: &'a mut Effects,
 }
 
-/// What related requests of a compound mean. \[MS-SMB2\] 3.3.5.2.7.2
+/// The open that related requests of a compound use. \[MS-SMB2\] 3.3.5.2.7.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum RelatedOpen {
     /// No member before had an open.
@@ -80,16 +80,16 @@ pub(crate) enum RelatedOpen {
     None,
     /// The open of the member before.
     Open(FileId),
-    /// The member that should have made one failed: so does what depends on it.
+    /// The member that should have made the open failed; related members fail with its status.
     Failed(Status),
 }
 
-/// What a handler comes to when it does not fail. `S` is the state with which a request that waits
-/// continues: each command has its own.
+/// The result of a handler that does not fail. `S` is the state with which a waiting request
+/// continues; each command has a separate type.
 pub(crate) enum Progress<S> {
     /// The answer.
     Done(Reply),
-    /// The world is to complete this operation first.
+    /// The driver must complete this operation first.
     Wait(OpId, S),
     /// The request waits for another client, such as for the break of an oplock.
     Park(Parked, S),
@@ -97,7 +97,8 @@ pub(crate) enum Progress<S> {
     End(Violation),
 }
 
-/// What a request waits for that the world knows nothing of: an oplock that breaks.
+/// An event other than an operation of the driver that a request waits for, such as the end of an
+/// oplock break.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parked {
     /// Under which it is woken.
@@ -234,7 +235,7 @@ impl Context<'_> {
         self.sizes().read
     }
 
-    /// Bytes of the largest READ whose data come in its answer.
+    /// Maximum length in bytes of a READ with the data in the response.
     pub(crate) fn max_inline_read(&self) -> u32 {
         self.sizes().inline_read
     }
@@ -277,7 +278,7 @@ impl Context<'_> {
 }
 
 impl Reply {
-    /// A success whose body is what `encode` appends behind the header.
+    /// A success with the body that `encode` appends after the header.
     pub(crate) fn message(encode: impl FnOnce(&mut Vec<u8>)) -> Self {
         Self::with_status(Status::SUCCESS, encode)
     }

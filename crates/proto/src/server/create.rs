@@ -1,8 +1,8 @@
 //! CREATE: open or create a file or a directory. \[MS-SMB2\] 3.3.5.9
 //!
-//! The file system opens or creates, but never truncates: only once the file is known the share
-//! modes of others can be asked. So the order is: open, check, enter the table of open files,
-//! overwrite. What fails on the way closes the file again.
+//! The file system opens or creates, but never truncates: the share modes of other opens can be
+//! checked only once the file is known. The order is: open, check, enter the table of open files,
+//! overwrite. A failure at any step closes the file.
 
 mod admit;
 mod contexts;
@@ -40,12 +40,12 @@ use wanted::Wanted;
 pub(crate) enum Step {
     /// The file system opens or creates.
     Opening(Box<Wanted>),
-    /// An oplock is to be broken; then everything starts again, for who knows what the file is
-    /// by then.
+    /// The request waits for an oplock break. Then it starts again, because the name may stand for
+    /// another file by then.
     Parked(Box<Wanted>),
-    /// The file system empties a file that is in the table of open files.
+    /// The file system truncates a file that is in the table of open files.
     Overwriting(Box<Entered>),
-    /// The metadata are asked for once more: it is a replay.
+    /// The file system reads the metadata again, for the response to a replay.
     Replaying(Box<Replayed>),
 }
 
@@ -298,9 +298,9 @@ fn report(context: &mut Context<'_>, entered: &Entered, open: &Open) {
     context.report_at(open, action, filter, &entered.opened.path);
 }
 
-/// Enters an open in its session's table. Fails where the session or tree ended meanwhile: who
-/// ends them takes them out of their tables first, and then closes the opens that it finds, so
-/// that an open is seen by either or both.
+/// Enters an open in its session's table. Fails if the session or tree has ended meanwhile. The end
+/// of a session or tree removes it from its table first and closes its opens after that, so that
+/// this check, that close, or both see the open.
 fn register(context: &Context<'_>, open: &Arc<Open>) -> Result<(), Status> {
     let session = &context.session;
     let limit = context.server.config.limits.opens_per_session;

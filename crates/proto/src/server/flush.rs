@@ -14,7 +14,7 @@ use crate::server::open::{Need, malformed};
 const FLUSHES: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
 
-/// What goes on once everything is on stable storage.
+/// The state of a request that waits for stable storage.
 pub(crate) struct Step;
 
 /// Starts on a request. The flush of macOS to the bottom of the disk (Reserved1 of 0xFFFF) is no

@@ -1,9 +1,9 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! Served are VALIDATE_NEGOTIATE_INFO, the network interfaces, copies on the server, holes in
-//! files, the object id, the compression of a file, which has none, and that it is no reparse
-//! point. Everything else is refused with the status that Samba gives for what it does not do:
-//! FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST elsewhere.
+//! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, sparse
+//! ranges, object ids, compression (always none) and reparse points (never one). Other functions
+//! fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST
+//! elsewhere.
 
 mod allocated_ranges;
 mod compression;
@@ -29,7 +29,7 @@ use crate::server::config::ShareKind;
 use crate::server::context::{Context, Progress};
 use request::{check_flags, check_no_open, payload_bytes};
 
-/// What goes on once the world has answered.
+/// The state of a request that waits for the file system.
 pub(crate) enum Step {
     AllocatedRanges(allocated_ranges::Step),
     CopyChunk(Box<copychunk::Step>),

@@ -33,7 +33,7 @@ const SHARED_NOW: LockFlags = LockFlags(LockFlags::SHARED_LOCK.0 | LockFlags::FA
 const EXCLUSIVE_NOW: LockFlags =
     LockFlags(LockFlags::EXCLUSIVE_LOCK.0 | LockFlags::FAIL_IMMEDIATELY.0);
 
-/// What goes on once the lock is granted, or never will be.
+/// The state of a request that waits for its lock.
 pub(crate) struct Step {
     open: Arc<Open>,
     waiter: Waiter,
@@ -146,7 +146,7 @@ fn range(element: &LockElement) -> Result<ByteRange, Status> {
     ByteRange::new(element.offset, element.length).ok_or(Status::INVALID_LOCK_RANGE)
 }
 
-/// \[MS-SMB2\] 3.3.5.14.1: what is unlocked before an element fails stays unlocked.
+/// \[MS-SMB2\] 3.3.5.14.1: ranges that were unlocked before an element fails stay unlocked.
 fn unlock(context: &mut Context<'_>, open: &Open, elements: &[LockElement]) -> Result<(), Status> {
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);

@@ -1,4 +1,4 @@
-//! An open: a file as a client has it open. \[MS-SMB2\] 3.3.1.10
+//! An open of a file by a client. \[MS-SMB2\] 3.3.1.10
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use crate::server::lock_sequence::LockSequences;
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CreateReplayEntry;
 
-/// A file as a client has it open.
+/// An open of a file by a client. \[MS-SMB2\] 3.3.1.10
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) id: FileId,

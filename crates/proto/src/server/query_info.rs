@@ -17,7 +17,7 @@ use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Open, malformed};
 pub(crate) use filesystem::volume_id;
 
-/// What goes on once the world has answered.
+/// The state of a request that waits for the file system.
 pub(crate) struct Step {
     open: Arc<Open>,
     asked: Asked,
@@ -105,7 +105,7 @@ impl Step {
     }
 }
 
-/// An answer of which the client gets what its buffer holds. \[MS-SMB2\] 3.3.5.20.1
+/// A response, truncated to the client's buffer. \[MS-SMB2\] 3.3.5.20.1
 fn answer(mut bytes: Vec<u8>, max_len: usize) -> Progress<Step> {
     let status = if bytes.len() > max_len {
         bytes.truncate(max_len);

@@ -19,7 +19,7 @@ use crate::violation::Violation;
 /// Rights that permit to read: over a network, executing a file means reading it.
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
 
-/// What goes on once the bytes are there.
+/// The state of a request that waits for the data.
 pub(crate) struct Step {
     open: Arc<Open>,
     offset: u64,
@@ -62,7 +62,7 @@ fn check(
     request: &Request<'_>,
     delivery: &Delivery,
 ) -> Result<(), Status> {
-    // smbtorture smb2.read.dir, as Samba answers it; Windows looks at the length first.
+    // smbtorture smb2.read.dir, with the status of Samba; Windows checks the length first.
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
@@ -73,7 +73,7 @@ fn check(
     if request.length > limit {
         return Err(Status::INVALID_PARAMETER);
     }
-    // smbtorture smb2.rw.invalid: signed numbers, whose end must be one too.
+    // smbtorture smb2.rw.invalid: the end of the range must fit a signed number.
     let end = request.offset.checked_add(u64::from(request.length));
     if end.is_none_or(|end| end > MAX_OFFSET) {
         return Err(Status::INVALID_PARAMETER);

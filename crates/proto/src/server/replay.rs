@@ -5,10 +5,9 @@
 //! name gets FILE_NOT_AVAILABLE; once it has completed, a replay gets the same open. This ends with
 //! the first use of the open: a client that uses it has received the answer.
 //!
-//! Where a replay came, the first try or another replay may still lie in the socket of a channel
-//! that the client gave up. The name stays taken when the open is gone: else it would come after
-//! that, cut to nothing what was written, create a deleted file again, or open a file that no
-//! client closes.
+//! After a replay, the first try or another replay may still wait in the socket of an abandoned
+//! channel. The name therefore stays in use after the open is closed. Otherwise the late request
+//! could truncate written data, create a deleted file again, or open a file that no client closes.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -19,20 +18,21 @@ use wire::access::AccessMask;
 use wire::create::CreateAction;
 use wire::{FileId, Guid, SessionId, Status};
 
-/// The CREATEs that run or whose opens are there, by ClientGuid and CreateGuid.
+/// Running CREATEs and CREATEs with a live open, by ClientGuid and CreateGuid.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayTable {
     entries: Mutex<Entries>,
-    last_ticket: AtomicU64,
+    last_entry: AtomicU64,
 }
 
-/// Names that stay taken, at most. What lies in a socket comes soon, or not at all: the oldest go.
+/// Maximum number of names in use after the end of their opens. A late request arrives soon or
+/// never, so that the oldest are dropped.
 const OVER_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
 struct Entries {
     taken: BTreeMap<Key, Entry>,
-    /// Those of `taken` that are over, the oldest first.
+    /// The entries of `taken` with a closed open, the oldest first.
     over: VecDeque<Key>,
 }
 
@@ -45,9 +45,9 @@ struct Entry {
     known: Option<CompletedCreate>,
     /// Open.IsReplayEligible: nothing has been done with the open yet.
     is_eligible: bool,
-    /// A replay came: what it repeats may come yet.
+    /// A replay has arrived: the request that it repeats may arrive later.
     was_replayed: bool,
-    /// Its open is gone.
+    /// Its open is closed.
     is_over: bool,
 }
 
@@ -110,7 +110,7 @@ impl ReplayTable {
                 return Err(Status::DUPLICATE_OBJECTID);
             }
         }
-        let number = self.last_ticket.fetch_add(1, Ordering::Relaxed);
+        let number = self.last_entry.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
             replay_entry: number,
             known: None,

@@ -1,5 +1,9 @@
-//! For tests of handlers: one session in one share, requests one at a time, and a file system of
-//! a few lines that writes down what it is asked.
+//! The environment for tests of single handlers: one session in one share, one request at a time,
+//! and a small file system in memory that records the requested operations.
+//!
+//! This module is in `src` under `cfg(test)`, because its tests call one handler at a time with a
+//! [`Context`] that they choose, and read tables that are private to the crate. Tests that need
+//! only the public interface are in `tests/server`; they send frames to a connection.
 
 mod spoiled_messages;
 
@@ -56,13 +60,13 @@ use crate::violation::Violation;
 
 /// FILE_ALL_ACCESS.
 pub(crate) const ALL: AccessMask = AccessMask(0x001F_01FF);
-/// Others may do everything.
+/// Shares all access.
 pub(crate) const SHARE_ALL: ShareAccess = ShareAccess(7);
 
-/// A handler's entry.
+/// The `start` function of a handler.
 type Start<S> = fn(&mut Context<'_>, &[u8]) -> Result<Progress<S>, Status>;
 
-/// A session in a share, over a small file system.
+/// A session with one tree connect, and its file system.
 pub(crate) struct World {
     pub(crate) server: Arc<Server>,
     pub(crate) session: Arc<Session>,
@@ -70,23 +74,23 @@ pub(crate) struct World {
     related: RelatedOpen,
     pub(crate) dialect: Dialect,
     pub(crate) disk: Disk,
-    /// Where the message of the next request stands in its frame.
+    /// Offset of the message of the next request in its frame.
     pub(crate) frame_offset: Option<usize>,
-    /// Credits that the next request pays.
+    /// CreditCharge of the next request.
     pub(crate) credit_charge: u16,
-    /// Whether the client gives up on the next request while it waits.
+    /// Whether the client cancels the next request while it waits.
     pub(crate) is_cancelled: bool,
-    /// Whether NEGOTIATE offered several connections for a session.
+    /// Whether NEGOTIATE offered multichannel.
     pub(crate) has_multichannel: bool,
     pub(crate) lock_waits: Arc<AtomicUsize>,
-    /// What connections were told.
+    /// Notices that handlers sent to connections.
     pub(crate) notices: Vec<Notice>,
     pub(crate) carrier: Carrier,
     /// Whether the next request is encrypted.
     pub(crate) is_encrypted: bool,
-    /// The key that the answer of the last request takes back.
+    /// The key of client memory that the response to the last request invalidates.
     pub(crate) invalidate: Option<u32>,
-    /// Why the connection ended, if it did.
+    /// The violation that ended the connection, if it ended.
     pub(crate) ended: Option<Violation>,
     op_ids: OpIds,
     outstanding: Option<OutstandingRequest>,
@@ -143,7 +147,7 @@ impl World {
         }
     }
 
-    /// Runs a request to its end: what it waits for is done at once by the disk.
+    /// Runs a request to its end. The disk completes each operation at once.
     pub(crate) fn run<S>(
         &mut self,
         start: Start<S>,
@@ -157,7 +161,7 @@ impl World {
         self.run_message(start, &message)
     }
 
-    /// The same with the bytes of a message.
+    /// Runs a request from the bytes of its message.
     pub(crate) fn run_message<S>(
         &mut self,
         start: Start<S>,
@@ -169,7 +173,7 @@ impl World {
         let mut effects = Effects::new();
         self.outstanding = None;
         self.invalidate = None;
-        // No request here is related to the one before.
+        // No request is related to the previous one.
         self.related = RelatedOpen::None;
         let started = start(&mut self.context(&mut effects), message);
         let mut progress = started.map(Progress::<S>::widen::<Step>);
@@ -200,7 +204,7 @@ impl World {
             }
             progress = match progress {
                 Ok(Progress::Wait(_, step)) => {
-                    let outcome = outcome.expect("a handler waits for what it asked for");
+                    let outcome = outcome.expect("a handler waits for its own operation");
                     step.resume(&mut self.context(&mut effects), outcome)
                 }
                 Ok(Progress::Done(reply)) => return Ok(reply),
@@ -208,7 +212,7 @@ impl World {
                     self.ended = Some(violation);
                     return Err(Status::IO_DEVICE_ERROR);
                 }
-                // There is nobody here who would acknowledge.
+                // No client would acknowledge the break.
                 Ok(Progress::Park(..)) => return Err(Status::PENDING),
                 Err(status) => return Err(status),
             };
@@ -242,14 +246,14 @@ impl World {
         }
     }
 
-    /// CREATE, and what the response says.
+    /// Runs a CREATE and decodes the response.
     pub(crate) fn create(&mut self, request: &create::Request<'_>) -> Result<Created, Status> {
         let reply = self.run(crate::server::create::start, |out| request.encode(out))?;
         assert_eq!(reply.status, Status::SUCCESS);
         Ok(Created::new(&body(&reply)))
     }
 
-    /// Opens what is there with these rights, sharing everything.
+    /// Opens an existing file with these rights and shares all access.
     pub(crate) fn open(&mut self, name: &str, access: AccessMask) -> FileId {
         let name = utf16(&name.replace('/', "\\"));
         let request = create::Request {
@@ -259,7 +263,7 @@ impl World {
         self.create(&request).expect("the file opens").id
     }
 
-    /// Locks so many bytes from there on exclusively.
+    /// Locks a range exclusively. Offset and length are in bytes.
     pub(crate) fn lock(&mut self, file_id: FileId, offset: u64, length: u64) {
         let element = LockElement {
             offset,
@@ -284,7 +288,7 @@ impl World {
     }
 }
 
-/// What a CREATE response says.
+/// The content of a CREATE response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Created {
     pub(crate) id: FileId,
@@ -316,7 +320,7 @@ pub(crate) fn body(reply: &Reply) -> Vec<u8> {
     }
 }
 
-/// A CREATE that opens what is there with all rights, sharing everything.
+/// A CREATE that opens an existing file with all rights and shares all access.
 pub(crate) fn request(name: &[u8]) -> create::Request<'_> {
     create::Request {
         oplock_level: OplockLevel::NONE,
@@ -331,7 +335,7 @@ pub(crate) fn request(name: &[u8]) -> create::Request<'_> {
     }
 }
 
-/// A connection of SMB Direct.
+/// An SMB Direct transport.
 pub(crate) fn rdma() -> Carrier {
     Carrier::smb_direct(RdmaLimits {
         max_read_write: 1 << 20,
@@ -341,7 +345,7 @@ pub(crate) fn rdma() -> Carrier {
     })
 }
 
-/// The channel info that names this memory: addresses, keys, bytes.
+/// The channel info for these memory segments: address, key, and length in bytes of each.
 pub(crate) fn pieces(pieces: &[(u64, u32, u32)]) -> Vec<u8> {
     let mut info = Vec::new();
     for &(offset, token, length) in pieces {
@@ -431,30 +435,30 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
     })
 }
 
-/// Bytes that the disk makes zero at a time.
+/// Number of bytes that the disk zeroes per operation.
 pub(crate) const ZEROS_MAX: u64 = 1 << 20;
 
-/// A file system of a few lines.
+/// A small file system in memory.
 pub(crate) struct Disk {
-    /// By name in lower case.
+    /// The files by name in lower case.
     pub(crate) files: BTreeMap<String, Metadata>,
     opens: BTreeMap<LocalOpen, FileKey>,
-    /// What was asked, in order.
+    /// The requested operations, in order.
     pub(crate) log: Vec<FileOp>,
     pub(crate) writes: Vec<WritePlan>,
     pub(crate) reads: Vec<ReadPlan>,
     pub(crate) released: Vec<PayloadToken>,
-    /// Whether the client's memory can be neither read nor written.
+    /// Whether accesses to the client's memory fail.
     pub(crate) fails_remotely: bool,
-    /// Fails the next operation but a close.
+    /// The status with which the next operation other than a close fails.
     pub(crate) fail_next: Option<Status>,
-    /// Fails the next overwrite.
+    /// The status with which the next overwrite fails.
     pub(crate) fail_overwrite: Option<Status>,
-    /// Bytes of the next copies after which the disk is full.
+    /// Number of bytes that copies can still write until the disk is full.
     pub(crate) copy_stops_after: Option<u32>,
-    /// What takes space in every file.
+    /// The allocated ranges of every file.
     pub(crate) pieces: Vec<Range<u64>>,
-    /// What a directory lists, and how far it was listed.
+    /// The entries of every directory, and the position of its listing.
     pub(crate) entries: Vec<DirectoryEntry>,
     listed: usize,
     next_number: u64,
@@ -515,17 +519,17 @@ impl Disk {
         self.add(name, FileKind::Directory, FileAttributes::DIRECTORY);
     }
 
-    /// Whether a file of this name is there.
+    /// Whether a file of this name exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.files.contains_key(&name.to_lowercase())
     }
 
-    /// How many opens nobody has closed.
+    /// Number of opens.
     pub(crate) fn open_count(&self) -> usize {
         self.opens.len()
     }
 
-    /// Names of what was asked, but for `Open`.
+    /// Takes the names of the requested operations, except `Open`.
     pub(crate) fn asked(&mut self) -> Vec<String> {
         let names = self.log.drain(..).map(|operation| {
             let text = match operation {
@@ -588,7 +592,7 @@ impl Disk {
         let mut files = self.files.values_mut();
         files
             .find(|metadata| metadata.key == key)
-            .expect("the tests unlink nothing that they still use")
+            .expect("tests do not unlink files that they still use")
     }
 
     fn perform(&mut self, operation: FileOp) -> Result<file::Outcome, Status> {

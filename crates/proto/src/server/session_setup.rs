@@ -188,10 +188,9 @@ impl Connection {
         is_waiting
     }
 
-    /// A login that failed. One that was to renew a session takes it along, as Windows and Samba
-    /// do (smb2.session.reauth6): a user who does not authenticate again loses access
-    /// to the files.
-    /// One that was to bind a connection leaves the session alone.
+    /// Handles a failed login. A failed reauthentication ends its session, as with Windows and
+    /// Samba (smb2.session.reauth6): a user that no longer authenticates loses access to the files.
+    /// A failed binding does not affect the session.
     fn refuse(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
         let login = self.end_login(id, effects);
         let is_renewal = login.is_some_and(|login| matches!(login.purpose, Purpose::Renewal));

@@ -25,7 +25,7 @@ use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
 use crate::server::open::{Need, Open, malformed};
 
-/// What goes on once the world has answered.
+/// The state of a request that waits for the file system.
 pub(crate) enum Step {
     /// The permissions are being set.
     Permitting(Arc<Open>),

@@ -17,7 +17,7 @@ pub(crate) struct Sizes {
     pub(crate) write: u32,
     /// Connection.MaxTransactSize.
     pub(crate) transact: u32,
-    /// Of a READ whose data come in its answer.
+    /// Of a READ with the data in the response.
     pub(crate) inline_read: u32,
 }
 

@@ -1,8 +1,8 @@
-//! What a server has at a moment: sessions, the shares they are in, and what they have open.
+//! The sessions of a server with their tree connects and opens at one time.
 //!
-//! For status displays. Each table is copied under its own short lock, and none is held while
-//! another is taken: so a snapshot delays no request, and its parts may be of slightly different
-//! moments. What is gone by the time it is looked at is left out.
+//! For status displays. The snapshot copies each table under a separate short lock and never holds
+//! two, so that it delays no request. Its parts may be of slightly different times, and objects
+//! that end meanwhile are left out.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -22,25 +22,25 @@ use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::session::Session;
 
-/// How much a snapshot may hold.
+/// The limits of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotLimits {
-    /// Sessions.
+    /// Maximum number of sessions.
     pub sessions: usize,
-    /// Opens in all, pipes among them.
+    /// Maximum number of opens of all sessions, including pipes.
     pub opens: usize,
-    /// Byte-range locks of one open.
+    /// Maximum number of byte-range locks per open.
     pub locks: usize,
 }
 
-/// What a server has at a moment.
+/// The sessions of a server at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The sessions, by their number.
     pub sessions: Vec<SessionSnapshot>,
-    /// Sessions that there was no room for.
+    /// Number of sessions beyond the limit.
     pub sessions_left_out: usize,
-    /// Opens that there was no room for.
+    /// Number of opens beyond the limit.
     pub opens_left_out: usize,
 }
 
@@ -126,7 +126,7 @@ pub struct LockSnapshot {
 }
 
 impl Server {
-    /// What there is now.
+    /// Returns the current state, within the limits.
     pub fn snapshot(&self, limits: SnapshotLimits) -> Snapshot {
         let (sessions, count) = {
             let sessions = self.sessions.lock();
@@ -159,14 +159,14 @@ impl Server {
     }
 }
 
-/// What a session has open.
+/// The opens of a session.
 struct Opened {
     opens: Vec<Arc<Open>>,
     pipes: Vec<Arc<Pipe>>,
 }
 
 impl Opened {
-    /// As much as there is room for, and how much there was none for.
+    /// Returns opens up to the remaining limit, and the number of further opens.
     fn of(session: &Session, room: &mut usize) -> (Self, usize) {
         let (opens, open_count) = {
             let opens = session.opens.lock();

@@ -1,12 +1,12 @@
 //! Watches of directories, and the changes that they report. \[MS-FSA\] 2.1.1.7, 2.1.4.1, 2.1.5.11
 //!
-//! A watch begins with the first CHANGE_NOTIFY of an open and ends with the open. What happens
-//! while no request waits is kept until one comes, as much as fits in the buffer of the first, and
-//! no more than the server keeps for each: with more changes the client lists the directory.
+//! A watch begins with the first CHANGE_NOTIFY of an open and ends with the open. It buffers
+//! changes between two requests, up to the buffer size of the first request and the limit of the
+//! server. After an overflow the client must list the directory.
 //!
-//! What happens through this server its handlers report, which know more than any file system
-//! tells (whether it was the attributes or the owner) and know it before they answer. What other
-//! processes do the file system tells, as [`LocalEvent`]s: it leaves out what the server did.
+//! The handlers report changes through this server before they answer. They know more than the file
+//! system reports, such as a change of attributes or of the owner. The file system reports changes
+//! by other processes as [`LocalEvent`]s, and leaves out changes by the server.
 
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,7 @@ pub(crate) struct Event<'a> {
     pub(crate) path: &'a SharePath,
 }
 
-/// What a request comes to.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// It waits.

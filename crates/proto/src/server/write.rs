@@ -27,7 +27,7 @@ use crate::violation::Violation;
 pub(crate) const WRITES: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
 
-/// What goes on once the bytes are written.
+/// The state of a request that waits for the file system.
 pub(crate) enum Step {
     /// The end of the file is sought: a lock may be in the way there.
     FindingEnd {
@@ -57,7 +57,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let open = context.open(request.file_id)?;
     check_request(context, &request, length)?;
-    // Before the offset is judged: what it means depends on the rights.
+    // The rights come before the offset, because the meaning of the offset depends on them.
     open.authorize(Need::Right(WRITES))?;
     let offset = place(&open, request.offset, length.into())?;
     if open.is_directory {
@@ -160,7 +160,7 @@ fn place(open: &Open, offset: u64, length: u64) -> Result<Option<u64>, Status> {
     Ok(Some(offset))
 }
 
-/// The bytes: where they came in, or a copy once the frame is gone.
+/// The data: a range of the inbound frame, or a copy if the frame is no longer available.
 fn inline(context: &Context<'_>, request: &Request<'_>) -> WriteData {
     match context.frame_offset {
         Some(start) => {
@@ -228,8 +228,8 @@ fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step>
     }
 }
 
-/// Tells those who watch that data were written. What gives the time of the last write back, for
-/// the rare client that set it, such as a copy: it finds it as it set it.
+/// Reports a write to the watches of the directory. Returns the operation that restores the write
+/// time if the client has set it before, as a client that copies a file does.
 pub(crate) fn report(context: &mut Context<'_>, open: &Open) -> Option<FileOp> {
     let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
     context.report_change(open, seen);

@@ -32,7 +32,7 @@ fn a_closed_open_is_gone() {
 }
 
 #[test]
-fn attributes_are_told_to_who_asks() {
+fn a_close_returns_requested_attributes() {
     let mut world = world();
     let file_id = world.open("a", AccessMask::FILE_READ_DATA);
     let request = Request {

@@ -124,7 +124,7 @@ impl Connection {
             padding: 0,
             sign: None,
         };
-        // A session may have another channel whose transport does not encrypt.
+        // Another channel of the session may use a transport that does not encrypt.
         let is_encrypted = open.is_encrypted || self.must_encrypt(session.state.lock().encrypt);
         let encryption = is_encrypted.then(|| session.encryption()).flatten();
         effects.push(Effect::Send(Outbound {

@@ -9,10 +9,10 @@ use crate::server::connection::task::Request;
 use crate::time::Now;
 
 impl Connection {
-    /// Gives up on the request that a CANCEL of the same session means, if it still waits: by
-    /// AsyncId where the header has one, by MessageId otherwise. The answer to that request says
-    /// what came of it. A member of a compound that others follow is not given up on: what would
-    /// the others depend on? Neither does Samba.
+    /// Cancels the request that a CANCEL of the same session names, if it still waits: by AsyncId
+    /// if the header has one, by MessageId otherwise. The response to that request reports the
+    /// outcome. A member of a compound before the last is not canceled, because later members may
+    /// depend on it; Samba does the same.
     pub(super) fn cancel(&mut self, now: Now, cancel: &Request, effects: &mut Effects) {
         let session = cancel.session.as_ref().map(|session| session.id);
         let is_meant = |request: &Request| match cancel.header.target {

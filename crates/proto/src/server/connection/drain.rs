@@ -1,6 +1,6 @@
-//! The end of a tree, a session or a connection: nothing starts on it any more, what runs on it
-//! ends, then its opens are closed, then the request that asked for it continues. \[MS-SMB2\]
-//! 3.3.4.8, 3.3.5.6, 3.3.5.8, 3.3.7.1
+//! The end of a tree, a session or a connection: no new request starts, running requests end, the
+//! opens are closed, and then the request that ends the object continues. \[MS-SMB2\] 3.3.4.8,
+//! 3.3.5.6, 3.3.5.8, 3.3.7.1
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -19,18 +19,18 @@ use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::time::Now;
 
-/// Something that is being closed, within its connection.
+/// Identifies a drain within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DrainId(u64);
 
-/// A session that ends or that this connection carries no more, or a tree that is being closed.
+/// The end of a tree, of a session, or of a session on this connection only.
 #[derive(Debug)]
 struct Drain {
     session: Arc<Session>,
-    /// The tree; `None` for all that the session has open.
+    /// The tree; `None` for all opens of the session.
     tree: Option<TreeId>,
     stage: Stage,
-    /// The request that goes on once it is closed.
+    /// The request that continues afterwards.
     after: Option<TaskId>,
 }
 
@@ -71,8 +71,8 @@ impl Connection {
         self.leave_session(now, session.id, effects);
     }
 
-    /// The transport is gone. A session that another channel carries goes on there; the
-    /// notifications of this one are sent again. \[MS-SMB2\] 3.3.7.1
+    /// Handles the loss of the transport. A session continues on its other channels, where pending
+    /// break notifications are sent again. \[MS-SMB2\] 3.3.7.1
     pub(super) fn lose_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
         if session.channels.lose(self.id) {
             let mut state = session.state.lock();
@@ -85,14 +85,14 @@ impl Connection {
         self.leave_session(now, session.id, effects);
     }
 
-    /// Nothing starts on a session any more.
+    /// Refuses further requests of a session.
     fn close_session(&self, session: &Session) {
         session.state.lock().is_closed = true;
         self.server.sessions.lock().remove(&session.id);
         session.trees.lock().clear();
     }
 
-    /// Takes what this connection does for a session to its end.
+    /// Ends the requests of this connection for a session.
     fn leave_session(&mut self, now: Now, id: SessionId, effects: &mut Effects) {
         let Some(session) = self.sessions.remove(&id) else {
             return;
@@ -105,7 +105,7 @@ impl Connection {
         self.start_drain(session, None, None);
     }
 
-    /// Closes what a tree that is out of its session's table has open.
+    /// Closes the opens of a tree that was removed from its session's table.
     pub(in crate::server) fn close_tree(
         &mut self,
         session: Arc<Session>,
@@ -128,7 +128,7 @@ impl Connection {
         self.drains.0.insert(id, drain);
     }
 
-    /// Takes each drain as far as it goes. Whether one ended: then others may go further.
+    /// Advances each drain. Returns whether one ended, because others may then advance further.
     pub(super) fn advance_drains(&mut self, now: Now, effects: &mut Effects) -> bool {
         let ids: Vec<DrainId> = self.drains.0.keys().copied().collect();
         let mut has_ended = false;

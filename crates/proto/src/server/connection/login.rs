@@ -27,18 +27,18 @@ pub(in crate::server) struct Login {
     pub(in crate::server) purpose: Purpose,
 }
 
-/// What a login is for.
+/// The purpose of a login.
 #[derive(Clone, Debug)]
 pub(in crate::server) enum Purpose {
     /// A new session.
     New,
-    /// To renew a session of this connection. If that ends meanwhile, it comes to nothing.
+    /// Reauthentication of a session of this connection. Fails if the session ends meanwhile.
     Renewal,
-    /// To bind this connection to a session.
+    /// A binding of this connection to a session.
     Binding(Arc<Session>),
 }
 
-/// What a leg of a login goes on with.
+/// The state of a waiting leg of a login.
 #[derive(Debug)]
 pub(in crate::server) enum LoginStep {
     /// The authenticator has the token.
@@ -50,7 +50,8 @@ pub(in crate::server) enum LoginStep {
     Replace(Box<Accepted>, SecurityMode),
 }
 
-/// A LOGOFF that waits until its session is gone, or a login until the one that it replaces is.
+/// A LOGOFF that waits for the end of its session, or a login that waits for the end of the session
+/// that it replaces.
 /// \[MS-SMB2\] 3.3.5.5.3, 3.3.5.6
 #[derive(Debug)]
 struct AwaitedSession {
@@ -107,7 +108,7 @@ impl Logins {
 }
 
 impl Connection {
-    /// Lets a request wait until a session is gone. Not if it is already.
+    /// Makes a request wait for the end of a session, unless the session has already ended.
     pub(in crate::server) fn await_end(
         &mut self,
         session: &Session,

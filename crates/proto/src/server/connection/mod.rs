@@ -1,4 +1,4 @@
-//! A transport connection: what comes in, what was done, what time it is. \[MS-SMB2\] 3.3.1.7
+//! A transport connection: received frames, completed operations and timers. \[MS-SMB2\] 3.3.1.7
 //!
 //! The path of a request: `receive` here, decrypted and counted in `frame.rs`, run member by
 //! member in `task.rs`, checked in `admit.rs`, handed to its command's file in `dispatch.rs`,
@@ -152,7 +152,7 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Takes what another connection says.
+    /// Processes a notice of another connection.
     #[expect(clippy::needless_pass_by_value, reason = "a notice is handed over")]
     pub fn notice(&mut self, now: Now, notice: Notice, effects: &mut Effects) {
         match notice {
@@ -189,7 +189,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Does what [`Self::next_timeout`] announced. Calling it early does no harm.
+    /// Runs the timers that are due according to [`Self::next_timeout`]. An early call does no
+    /// harm.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         if !self.is_over {
             self.send_interims(now, effects);
@@ -202,8 +203,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// The transport is gone. Closes what the sessions have open that no other connection carries,
-    /// at once or when the operations that run on it are completed.
+    /// The driver reports the loss of the transport. Closes the opens of sessions without another
+    /// connection, at once or when the running operations on them are complete.
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);
@@ -316,7 +317,7 @@ impl Connection {
         is_required && !is_secured
     }
 
-    /// Ends the connection because of what the peer did.
+    /// Ends the connection because of a violation by the peer.
     pub(super) fn end(&mut self, violation: Violation, effects: &mut Effects) {
         if !self.is_over {
             self.stop();
@@ -331,7 +332,7 @@ impl Connection {
         self.tasks.stop_interims();
     }
 
-    /// Goes on with what became possible, until nothing more does.
+    /// Continues drains and breaks that became possible, until none remains.
     fn settle(&mut self, now: Now, effects: &mut Effects) {
         while self.advance_drains(now, effects) {}
         self.send_breaks(effects);

@@ -51,24 +51,24 @@ pub(in crate::server) struct Chain {
     pub(super) open: RelatedOpen,
 }
 
-/// A request as far as its answer needs it.
+/// The part of a request that its response needs.
 #[derive(Debug)]
 pub(in crate::server) struct Request {
-    /// As it came; SESSION_SETUP and TREE_CONNECT put their new ids here.
+    /// The header of the request. SESSION_SETUP and TREE_CONNECT put the new ids here.
     pub(in crate::server) header: Header,
     /// The key that signs the answer.
     pub(in crate::server) sign: Option<Arc<SigningKey>>,
-    /// The session, where there is a valid one.
+    /// The session; `None` if the request has no valid one.
     pub(in crate::server) session: Option<Arc<Session>>,
     /// Set once an interim response went out.
     pub(super) async_id: Option<AsyncId>,
     /// Set once it waited: unlike that of any other request of the connection.
     pub(super) number: Option<u64>,
-    /// Whether the client gave up on it: what has several operations to do may stop.
+    /// Whether the client canceled the request: a handler with several operations may stop.
     pub(super) is_cancelled: bool,
     /// Its count on the open that it acts on, until it is answered.
     pub(super) outstanding: Option<OutstandingRequest>,
-    /// The key of memory of the client that its answer takes back.
+    /// The key of client memory that the response invalidates.
     pub(super) invalidate: Option<u32>,
 }
 
@@ -76,12 +76,12 @@ pub(in crate::server) struct Request {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) request: Request,
-    /// The operation, where it waits for the world.
+    /// The operation of the driver that the request waits for.
     pub(super) op: Option<OpId>,
     then: Then,
 }
 
-/// What goes on when the waiting ends.
+/// The continuation of a waiting request.
 #[derive(Debug)]
 pub(in crate::server) enum Then {
     /// A command that acts on a tree.
@@ -92,15 +92,15 @@ pub(in crate::server) enum Then {
     Teardown(Reply),
 }
 
-/// What a member came to.
+/// The result of a member.
 pub(in crate::server) enum Flow {
     /// The answer.
     Done(Reply),
     /// CANCEL has none.
     Silence,
-    /// The world is to complete an operation first.
+    /// The driver must complete an operation first.
     Wait(OpId, Then),
-    /// Something else is to happen first: a drain ends, or another connection says so.
+    /// Another event must happen first: the end of a drain, or a notice of another connection.
     WaitUnasked(Then),
     /// The request waits for another client, such as for the break of an oplock.
     Park(Parked, Then),
@@ -113,7 +113,7 @@ pub(in crate::server) enum Flow {
 pub(super) struct Part<'m> {
     /// From its header to its end, padding included.
     pub(super) message: &'m [u8],
-    /// Where it starts in the frame of this call; `None` once that frame is gone.
+    /// Where it starts in the frame of this call; `None` if that frame is no longer available.
     pub(super) frame_offset: Option<usize>,
     /// Whether no member follows.
     pub(super) is_last: bool,
@@ -220,7 +220,7 @@ impl Connection {
         }
     }
 
-    /// Takes what a member came to. Whether the next one may run.
+    /// Processes the result of a member. Returns whether the next member may run.
     fn take(
         &mut self,
         now: Now,
@@ -246,7 +246,7 @@ impl Connection {
                 self.waits.park(parked, task.id);
                 self.wait(now, task, request, Some(parked.op), then);
                 // What it waits for may depend on them: the holder may be a member before it,
-                // and acknowledges nothing for an open whose CREATE has no answer yet.
+                // and acknowledges nothing for an open before the response to its CREATE.
                 self.send(task, effects);
                 false
             }
@@ -293,7 +293,7 @@ impl Connection {
         task.current = Some(Pending { request, op, then });
     }
 
-    /// Keeps a task that waits; of one that has nowhere to go, gives back what it holds.
+    /// Stores a waiting task. Releases the payloads of a task that has ended.
     fn put_aside(&mut self, task: Task, effects: &mut Effects) {
         if task.current.is_some() {
             self.tasks.insert(task);
@@ -321,7 +321,7 @@ impl Request {
 }
 
 impl Flow {
-    /// What a handler came to; it goes on with the session and the tree that it began with.
+    /// Converts the result of a handler. The request continues with its initial session and tree.
     pub(super) fn of(
         progress: Progress<Step>,
         session: Arc<Session>,

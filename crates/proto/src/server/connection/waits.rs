@@ -87,7 +87,7 @@ impl Waits {
         self.parked.values().filter_map(|parked| parked.until).min()
     }
 
-    /// Operations whose outcome a request waits for.
+    /// Operations that requests wait for.
     pub(super) fn operations_of_tasks(&self) -> impl Iterator<Item = OpId> {
         let waiting = self.waiting.iter();
         let of_tasks = waiting.filter(|(_, waiter)| matches!(waiter, Waiter::Task(_)));

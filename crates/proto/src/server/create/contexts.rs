@@ -1,5 +1,5 @@
-//! The create contexts that are heeded: MxAc, QFid, AlSi, and those whose answer is no.
-//! \[MS-SMB2\] 3.3.5.9
+//! The create contexts that the server evaluates: MxAc, QFid and AlSi, and contexts that it
+//! refuses. \[MS-SMB2\] 3.3.5.9
 
 use alloc::vec::Vec;
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn maximal_access_is_told_unless_the_client_knows_it() {
+    fn maximal_access_is_returned_unless_the_client_knows_it() {
         let metadata = Metadata {
             written: FileTime(77),
             ..Metadata::default()

@@ -1,4 +1,5 @@
-//! A CREATE whose answer the client lost with a channel: it gets the open that it made before.
+//! A replayed CREATE after the client lost the response with a channel: it returns the open of the
+//! first try.
 //! \[MS-SMB2\] 3.3.5.9.10
 
 use alloc::boxed::Box;

@@ -22,7 +22,7 @@ fn world() -> World {
     world
         .disk
         .add_file("hidden", FileAttributes::HIDDEN | FileAttributes::SYSTEM);
-    world.disk.add_directory("folder");
+    world.disk.add_directory("directory");
     world
 }
 
@@ -86,10 +86,10 @@ fn every_disposition_meets_files_that_are_there_and_that_are_not() {
     }
 }
 
-/// CVE-2023-4091: the check looked at the rights asked for, and a reader could empty a file that
-/// nobody may write.
+/// CVE-2023-4091: the check used the requested rights, so that a client with read access could
+/// truncate a read-only file.
 #[test]
-fn no_way_of_opening_empties_a_file_that_is_read_only() {
+fn no_disposition_truncates_a_read_only_file() {
     for disposition in 0..6 {
         for access in [READ, WRITE, READ | WRITE, AccessMask::MAXIMUM_ALLOWED, ALL] {
             for mut world in [world(), World::read_only()] {
@@ -208,7 +208,7 @@ fn options_that_make_no_sense_are_refused() {
         (0x00EF_CF7E, 0x0010_2080, 0xFF00_0000)
     );
     let both = CreateOptions::DIRECTORY_FILE | CreateOptions::NON_DIRECTORY_FILE;
-    let refused = status(&mut world, "folder", |request| {
+    let refused = status(&mut world, "directory", |request| {
         request.create_options = both;
     });
     assert_eq!(refused, Status::INVALID_PARAMETER);
@@ -409,7 +409,7 @@ fn a_directory_is_not_overwritten() {
         request.create_disposition = CreateDisposition::OVERWRITE_IF;
     };
     assert_eq!(
-        status(&mut world, "folder", overwrite),
+        status(&mut world, "directory", overwrite),
         Status::INVALID_PARAMETER
     );
     assert_eq!(world.disk.open_count(), 0);

@@ -136,8 +136,8 @@ impl ByteRangeLocks {
         each.take(limit).collect()
     }
 
-    /// Whether a lock can be had beside those that are there. An open may read what it has locked
-    /// exclusively, and so lock it shared as well; nothing else goes with an exclusive lock.
+    /// Returns whether a lock is compatible with the existing locks. An open may add a shared lock
+    /// to its own exclusive lock; an exclusive lock is compatible with no other lock.
     pub(super) fn admits(&self, owner: LocalOpen, range: ByteRange, kind: LockKind) -> bool {
         let by_others = |other: LocalOpen| other != owner;
         match kind {
@@ -233,10 +233,10 @@ impl Ranges {
 
     fn remove(&mut self, owner: LocalOpen, range: ByteRange) {
         let was_there = self.by_power.remove(&Entry::new(owner, range));
-        assert!(was_there, "what was locked was entered");
+        assert!(was_there, "each lock is in the table");
     }
 
-    /// Whether a range overlaps one whose owner is meant.
+    /// Returns whether the range overlaps a range with an owner that the predicate selects.
     fn any(&self, range: ByteRange, is_meant: impl Fn(LocalOpen) -> bool) -> bool {
         let Some(last) = range.last() else {
             return false;

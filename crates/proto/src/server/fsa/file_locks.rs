@@ -118,7 +118,8 @@ impl FileLocks {
         Ok(())
     }
 
-    /// A request waits no more. Whether it did: else it was granted the lock, or its open is gone.
+    /// Ends the wait of a request. Returns false if the request no longer waited: the lock was
+    /// granted, or its open was closed.
     pub(crate) fn withdraw(&self, waiter: Waiter) -> bool {
         let waiting = &mut self.state.lock().waiting;
         let before = waiting.len();

@@ -61,7 +61,7 @@ struct StreamRecord {
     holders: Vec<Holder>,
     /// Requests that wait for the end of a break. Empty unless a break is in progress.
     waiters: Vec<Waiter>,
-    /// Whether any holder caches reads beside others who may write.
+    /// Whether any holder caches reads while other opens may write.
     has_readers: Arc<AtomicBool>,
     /// Byte-range locks.
     locks: Arc<FileLocks>,

@@ -2,7 +2,7 @@
 
 use wire::access::{AccessMask, ShareAccess};
 
-/// What an open may do, and what it lets others do.
+/// The rights of an open that share modes govern, and its share mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sharing {
     /// Rights.

@@ -78,9 +78,9 @@ fn closes(slots: &[u64]) -> Close {
 }
 
 #[test]
-fn a_file_that_is_to_go_lets_nobody_in_and_goes_with_its_last_open() {
+fn a_delete_pending_file_refuses_opens_and_is_deleted_with_its_last_open() {
     let table = FileTable::default();
-    enter(&table, 1).expect("nobody is there");
+    enter(&table, 1).expect("the file has no other open");
     enter(&table, 2).expect("both share");
     table.set_delete_pending(KEY, file(1));
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
@@ -97,7 +97,7 @@ fn a_file_that_is_to_go_lets_nobody_in_and_goes_with_its_last_open() {
 #[test]
 fn delete_on_close_counts_from_the_close_on() {
     let table = FileTable::default();
-    enter_as(&table, 1, "a", true).expect("nobody is there");
+    enter_as(&table, 1, "a", true).expect("the file has no other open");
     enter(&table, 2).expect("nothing is pending yet");
     assert!(!table.is_delete_pending(KEY));
     assert_eq!(table.close(KEY, file(1)), closes(&[]));
@@ -112,7 +112,7 @@ fn delete_on_close_counts_from_the_close_on() {
 #[test]
 fn a_pending_delete_that_is_taken_back_leaves_the_file() {
     let table = FileTable::default();
-    enter(&table, 1).expect("nobody is there");
+    enter(&table, 1).expect("the file has no other open");
     table.set_delete_pending(KEY, file(1));
     assert_eq!(table.clear_delete_pending(KEY), None);
     assert_eq!(table.close(KEY, file(1)), closes(&[1]));
@@ -121,7 +121,7 @@ fn a_pending_delete_that_is_taken_back_leaves_the_file() {
 #[test]
 fn the_name_that_is_removed_is_the_one_the_file_has_by_then() {
     let table = FileTable::default();
-    enter_as(&table, 1, "a", true).expect("nobody is there");
+    enter_as(&table, 1, "a", true).expect("the file has no other open");
     enter_as(&table, 2, "link", false).expect("both share");
     let (from, to) = (SharePath::from_trusted("a"), SharePath::from_trusted("b"));
     table.rename(KEY, ShareId(0), &from, &to);
@@ -141,7 +141,7 @@ fn an_open_that_loses_leaves_nothing_behind() {
         share: ShareAccess::NONE,
         ..everything()
     };
-    enter(&table, 1).expect("nobody is there");
+    enter(&table, 1).expect("the file has no other open");
     let record = OpenRecord {
         sharing: deaf,
         delete_on_close: true,
@@ -158,7 +158,7 @@ fn an_open_that_loses_leaves_nothing_behind() {
 #[test]
 fn what_is_open_below_a_directory_is_found_by_its_name() {
     let table = FileTable::default();
-    enter_as(&table, 1, "a/b/c", false).expect("nobody is there");
+    enter_as(&table, 1, "a/b/c", false).expect("the file has no other open");
     let below = |path| table.is_open_below(ShareId(0), &SharePath::from_trusted(path));
     assert!(below("a") && below("a/b"));
     assert!(!below("a/b/c") && !below("a/bc"));
@@ -169,7 +169,7 @@ fn what_is_open_below_a_directory_is_found_by_its_name() {
 fn opens_are_described_that_are_there() {
     let table = FileTable::default();
     for slot in 1..=3 {
-        enter(&table, slot).expect("everybody shares");
+        enter(&table, slot).expect("all opens share all access");
     }
     let other = FileKey { file: 3, ..KEY };
     let wanted = [

@@ -1,4 +1,4 @@
-//! The compression of a file: there is none, and none can be set. \[MS-FSA\] 2.1.5.10
+//! The compression of files, which the server does not support. \[MS-FSA\] 2.1.5.10
 //!
 //! Windows and Samba say so by success where a file system compresses nothing: smbtorture
 //! smb2.ioctl.compress_notsup_get and compress_notsup_set.
@@ -23,7 +23,7 @@ pub(super) fn get(context: &mut Context<'_>, request: &Request<'_>) -> Result<Re
     Ok(reply(request, &NONE))
 }
 
-/// Sets the compression to what it is.
+/// Accepts the format that each file has: none.
 pub(super) fn set(context: &mut Context<'_>, request: &Request<'_>) -> Result<Reply, Status> {
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(AccessMask::FILE_WRITE_DATA))?;

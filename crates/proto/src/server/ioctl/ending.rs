@@ -10,12 +10,12 @@ use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::Open;
 use crate::server::write;
 
-/// A function whose data are changed.
+/// The final operations of a function that has changed data.
 pub(crate) struct Ending {
     reply: Reply,
-    /// What is still to be done, the next last.
+    /// The remaining operations, in reverse order.
     left: Vec<FileOp>,
-    /// Whether what is being done decides on the answer.
+    /// Whether a failure of the current operation fails the request.
     matters: bool,
 }
 

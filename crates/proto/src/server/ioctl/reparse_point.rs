@@ -8,7 +8,7 @@ use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
 use crate::server::context::{Context, Progress};
 
-/// A file whose attributes are being read.
+/// The state of a request that waits for the attributes of a file.
 pub(crate) struct Step;
 
 /// Starts on a request.

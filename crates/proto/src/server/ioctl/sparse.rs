@@ -20,14 +20,14 @@ const SETS: AccessMask = AccessMask(
         | AccessMask::FILE_WRITE_ATTRIBUTES.0,
 );
 
-/// A file whose attribute is being set.
+/// The state of a request that waits for the change of the attribute.
 pub(crate) struct Step {
     asked: Asked,
     open: Arc<Open>,
 }
 
-/// Starts on a request. Without a byte of input the file is to be sparse; bytes after the first
-/// say nothing: smbtorture smb2.ioctl.sparse_set_nobuf and sparse_set_oversize.
+/// Starts a request. Without input the file becomes sparse; bytes after the first are ignored:
+/// smbtorture smb2.ioctl.sparse_set_nobuf and sparse_set_oversize.
 pub(super) fn start(
     context: &mut Context<'_>,
     request: &Request<'_>,

@@ -69,7 +69,7 @@ fn flags_say_one_thing_only() {
         let status = ask(&mut world, file, 0, elements(first, second));
         assert_eq!(status, bad, "{first:?} {second:?}");
     }
-    // Unlocking looks at one element after the other.
+    // The elements of an unlock are processed one after the other.
     let status = ask(&mut world, file, 0, elements(unlock, LockFlags::NONE));
     assert_eq!(status, Status::RANGE_NOT_LOCKED);
     assert_eq!(ask(&mut world, file, 0, vec![]), bad);
@@ -113,7 +113,7 @@ fn a_range_beyond_the_last_offset_is_none() {
 }
 
 #[test]
-fn only_who_may_touch_data_of_a_file_locks_them() {
+fn a_lock_needs_access_to_data() {
     let mut world = world();
     world.disk.add_directory("d");
     let directory = world.open("d", ALL);
@@ -134,7 +134,7 @@ fn a_close_grants_what_others_wait_for() {
     let mut world = world();
     let (holder, other) = (world.open("a", ALL), world.open("a", ALL));
     assert_eq!(one(&mut world, holder, EXCLUSIVE_NOW), Status::SUCCESS);
-    // The world of these tests waits for nobody.
+    // These tests do not wait for another client: a waiting request returns PENDING.
     let waits = Status::PENDING;
     assert_eq!(one(&mut world, other, LockFlags::SHARED_LOCK), waits);
     world.close(holder).expect("it closes");
@@ -170,7 +170,7 @@ fn a_request_that_comes_twice_is_served_once() {
     for flags in [EXCLUSIVE_NOW, EXCLUSIVE_NOW, LockFlags::UNLOCK] {
         assert_eq!(again(&mut world, 0x011, flags), Status::SUCCESS);
     }
-    // What failed is not remembered, and what was remembered is forgotten.
+    // A failed request leaves no lock sequence, and clears the one that it used.
     for _ in 0..2 {
         assert_eq!(again(&mut world, 0x012, EXCLUSIVE_NOW), refused);
         assert_eq!(again(&mut world, 0x401, EXCLUSIVE_NOW), refused);
@@ -194,7 +194,7 @@ fn without_several_connections_nothing_comes_twice() {
 }
 
 #[test]
-fn there_is_an_end_to_those_who_wait() {
+fn waiting_locks_are_limited() {
     let limits = Limits {
         lock_waits: 0,
         ..Limits::default()

@@ -15,7 +15,7 @@ use crate::time::Now;
 pub(super) struct Caller<'a> {
     pub(super) server: &'a Server,
     pub(super) now: Now,
-    /// Whether the caller is a user who proved their identity, not a guest and not anonymous.
+    /// Whether the caller is an authenticated user, not a guest and not anonymous.
     pub(super) is_named: bool,
 }
 

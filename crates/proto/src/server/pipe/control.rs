@@ -10,7 +10,7 @@ use crate::server::context::{Context, Progress};
 use crate::server::ioctl::network_interface;
 use crate::server::ioctl::request::{check_flags, check_no_open, payload_bytes, reply};
 
-/// A pipe whose two ends are there. \[MS-FSCC\] 2.4.38
+/// FILE_PIPE_CONNECTED_STATE: both ends of the pipe are open. \[MS-FSCC\] 2.4.38
 pub(super) const CONNECTED: u32 = 3;
 
 /// Serves the functions of pipes, and those that every tree has.
@@ -37,7 +37,7 @@ pub(super) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
 }
 
-/// A pipe that is there can be opened at once. \[MS-SMB2\] 3.3.5.15.9
+/// PIPE_WAIT: an existing pipe can be opened at once. \[MS-SMB2\] 3.3.5.15.9
 fn wait(request: &Request<'_>) -> Result<Progress<Step>, Status> {
     check_no_open(request)?;
     let asked = PipeWait::decode(request.input).map_err(|_| Status::INVALID_PARAMETER)?;

@@ -34,7 +34,7 @@ pub(super) struct Endpoint {
     assoc_group_id: u32,
     /// The presentation contexts that were accepted.
     contexts: BTreeSet<u16>,
-    /// The call whose fragments are coming.
+    /// The call with fragments still to come.
     pending: Option<Pending>,
 }
 
@@ -52,7 +52,7 @@ struct Pending {
 pub(super) enum Action {
     /// Answer with this fragment.
     Answer(Vec<u8>),
-    /// Do this call, and answer with what it came to.
+    /// Run this call, and answer with its outcome.
     Call(Call),
 }
 
@@ -104,7 +104,7 @@ impl Endpoint {
         }
     }
 
-    /// Adds what the client wrote. Call [`Self::next`] until there is nothing more.
+    /// Adds written data. Call [`Self::next`] until it returns nothing more.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.fragments.push(bytes);
     }

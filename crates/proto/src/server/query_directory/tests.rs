@@ -71,7 +71,7 @@ fn list(
 }
 
 #[test]
-fn everything_is_listed_once_and_in_order_whatever_the_buffer() {
+fn every_entry_is_listed_once_and_in_order_with_any_buffer() {
     for length in [130, 500, 4096, 65_536, 1 << 20] {
         for flags in [NONE, SINGLE] {
             let (mut world, id) = world(300);
@@ -202,7 +202,7 @@ fn what_cannot_be_listed_is_refused() {
     assert_eq!(denied, Err(Status::ACCESS_DENIED));
 }
 
-/// As smbtorture smb2.dir.fixed has it: what was not listed yet and is gone is not listed.
+/// smbtorture smb2.dir.fixed: a file that was deleted before it was listed is not listed.
 #[test]
 fn a_request_for_one_entry_asks_for_no_more() {
     let (mut world, id) = world(5);

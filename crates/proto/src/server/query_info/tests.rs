@@ -15,10 +15,10 @@ use crate::server::scripted::{ALL, World, body};
 
 fn world() -> World {
     let mut world = World::new();
-    world.disk.add_directory("folder");
+    world.disk.add_directory("directory");
     world
         .disk
-        .add_file("folder/long name.txt", FileAttributes::ARCHIVE);
+        .add_file("directory/long name.txt", FileAttributes::ARCHIVE);
     world.disk.add_file("short.txt", FileAttributes::NONE);
     world
 }
@@ -56,7 +56,7 @@ fn query(world: &mut World, id: FileId, class: u8, length: u32) -> Result<Vec<u8
     Ok(output)
 }
 
-const LONG: &str = "folder/long name.txt";
+const LONG: &str = "directory/long name.txt";
 
 #[test]
 fn every_class_has_its_length() {
@@ -77,7 +77,7 @@ fn every_class_has_its_length() {
         (35, 8),
         (59, 24),
     ] {
-        let output = query(&mut world, id, class, 4096).expect("a class that is told");
+        let output = query(&mut world, id, class, 4096).expect("a supported class");
         assert_eq!(output.len(), length, "{class}");
     }
 }
@@ -91,13 +91,13 @@ fn names_come_with_and_without_a_separator_in_front() {
         let Utf16(name) = FileNameInformation::decode(&output).expect("a name").name;
         Utf16(name).decode().expect("good text")
     };
-    assert_eq!(name(9), "\\folder\\long name.txt");
-    assert_eq!(name(48), "folder\\long name.txt");
+    assert_eq!(name(9), "\\directory\\long name.txt");
+    assert_eq!(name(48), "directory\\long name.txt");
     let output = query(&mut world, id, 18, 4096).expect("everything");
     let all = FileAllInformation::decode(&output).expect("everything");
     assert_eq!(
         all.name.name.decode().as_deref(),
-        Some("\\folder\\long name.txt")
+        Some("\\directory\\long name.txt")
     );
     assert_eq!(all.access.access_flags, ALL);
 }
@@ -187,7 +187,7 @@ fn a_file_that_is_to_go_says_so_and_has_a_name_less() {
 }
 
 #[test]
-fn the_file_system_tells_its_label_and_room() {
+fn the_file_system_reports_its_label_and_space() {
     let mut world = world();
     let id = world.open("", AccessMask::FILE_READ_ATTRIBUTES);
     let mut ask = |class: FsInfoClass, length| {
@@ -199,7 +199,7 @@ fn the_file_system_tells_its_label_and_room() {
     let (status, output) = ask(FsInfoClass::VOLUME, 24).expect("a part");
     assert_eq!((status, output.len()), (Status::BUFFER_OVERFLOW, 24));
     for (class, length) in [(3, 24), (4, 8), (5, 20), (7, 32), (8, 64), (11, 28)] {
-        let (_, output) = ask(FsInfoClass(class), 4096).expect("a class that is told");
+        let (_, output) = ask(FsInfoClass(class), 4096).expect("a supported class");
         assert_eq!(output.len(), length, "{class}");
     }
     for class in [0, 2, 6, 9, 100] {
@@ -211,7 +211,7 @@ fn the_file_system_tells_its_label_and_room() {
 }
 
 #[test]
-fn a_descriptor_is_told_whole_or_how_long_it_is() {
+fn a_descriptor_is_returned_in_full_or_by_its_length() {
     let mut world = world();
     let id = world.open(LONG, ALL);
     let mut ask = |parts, length| query_as(&mut world, id, InfoType::SECURITY, 0, parts, length);

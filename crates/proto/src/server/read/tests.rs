@@ -84,7 +84,7 @@ fn bytes_that_are_not_sent_are_released() {
 }
 
 #[test]
-fn who_may_execute_may_read_and_nobody_else() {
+fn the_right_to_execute_permits_reads() {
     let mut world = world();
     for (access, expected) in [
         (AccessMask::FILE_READ_DATA, Ok(5)),
@@ -119,7 +119,7 @@ fn what_is_asked_for_is_paid_for() {
     assert_eq!(read(&mut world, id, 65_536, 0, 0), Ok(65_536));
 }
 
-/// A request whose data go by RDMA, in a world whose connection can do that.
+/// A request with data by RDMA, on an SMB Direct connection.
 fn remote(
     dialect: Dialect,
     channel: Channel,

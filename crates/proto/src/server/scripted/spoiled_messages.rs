@@ -1,6 +1,6 @@
-//! Every field of every request about files set to what it should not be: nothing panics, and
-//! what was opened on the way is closed. Offsets below the header, lengths beyond the end, and
-//! structure sizes that are wrong have ended other servers.
+//! Requests on files with invalid values in every field: no handler panics, and every open that a
+//! failed request made is closed. Offsets below the header, lengths beyond the end, and wrong
+//! structure sizes have crashed other servers.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -138,7 +138,7 @@ fn read_and_write_survive() {
     });
 }
 
-/// With a connection that can do it, so that what is said of memory is read.
+/// With an SMB Direct connection, so that the server reads the memory segments.
 #[test]
 fn channels_of_read_and_write_survive() {
     let info = pieces(&[(0x1000, 7, 8), (0x2000, 8, 8)]);

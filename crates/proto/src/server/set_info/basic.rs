@@ -12,15 +12,15 @@ use crate::file::{BasicChanges, FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 
-/// What goes on once times and attributes are set.
+/// The state of a request that waits for the change of times and attributes.
 pub(crate) struct Step {
     open: Arc<Open>,
     write_time: WriteTime,
-    /// By which filters the change is seen.
+    /// The filters that match the change.
     seen: CompletionFilter,
 }
 
-/// What becomes of the time of the last write by what follows on this open.
+/// The effect of later writes on this open on the write time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteTime {
     /// As before.

@@ -10,7 +10,7 @@ use crate::file::{FileOp, Operation};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 
-/// What goes on once it is known that the file may go.
+/// The state of a request that waits for the check of a deletion.
 pub(crate) enum Step {
     /// The user may delete it: READONLY and the rights on the directory are checked.
     Allowed(Arc<Open>),

@@ -17,7 +17,7 @@ use crate::server::notices::Notices;
 use crate::server::open::{Open, malformed};
 use crate::server::watch::Event;
 
-/// What goes on once the world has answered.
+/// The state of a request that waits for the file system.
 pub(crate) struct Step {
     open: Arc<Open>,
     /// The name that the file has.

@@ -123,7 +123,7 @@ fn a_buffer_shorter_than_its_class_is_refused() {
 }
 
 #[test]
-fn what_is_not_settable_is_told_so() {
+fn unsupported_classes_are_refused() {
     let mut world = world();
     let id = world.open("a", ALL);
     for (class, expected) in [
@@ -145,7 +145,7 @@ fn what_is_not_settable_is_told_so() {
 }
 
 #[test]
-fn times_are_set_kept_and_let_go() {
+fn times_are_set_preserved_and_released() {
     let mut world = world();
     let id = world.open("a", ALL);
     let kept = |world: &World| {
@@ -234,7 +234,8 @@ fn opens_of_directories_are_in_the_way_of_a_rename() {
         rename(&mut world, directory, "x", false),
         Status::ACCESS_DENIED
     );
-    // Who may delete the parent, or does not share writes, is in the way; who looks is not.
+    // An open of the target directory prevents the rename if it has DELETE access or does not
+    // share writes. An open for reading attributes does not.
     let id = world.open("a", ALL);
     assert_eq!(
         rename(&mut world, id, "d\\x", false),
@@ -436,7 +437,7 @@ fn a_dacl_becomes_the_mode_that_comes_closest() {
 }
 
 #[test]
-fn an_owner_stays_who_it_is() {
+fn the_owner_cannot_be_changed() {
     let mut world = world();
     let id = world.open("a", ALL);
     assert_eq!(set_dacl(&mut world, id, &[], 1), Status::SUCCESS);

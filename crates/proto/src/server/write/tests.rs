@@ -174,7 +174,7 @@ fn a_time_that_the_client_has_set_survives_a_write() {
     assert_eq!(world.disk.files["a"].written, FileTime(77));
 }
 
-/// A request whose data come by RDMA.
+/// A request with data by RDMA.
 fn remote(length: u32, info: &[u8], offset: u64) -> Request<'_> {
     Request {
         offset,

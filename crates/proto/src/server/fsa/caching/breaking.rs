@@ -26,8 +26,8 @@ pub(crate) struct BreakWait {
 /// A request to open a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenAttempt {
-    /// The rights that the share modes of others are compared with: an overwrite writes, whatever
-    /// rights the open keeps. \[MS-FSA\] 2.1.5.1.2
+    /// The rights that are checked against the share modes of other opens. An overwrite counts as a
+    /// write even if the open has no right to write. \[MS-FSA\] 2.1.5.1.2
     pub(crate) checked: Sharing,
     /// Whether the request truncates an existing file.
     pub(crate) overwrites: bool,
@@ -36,9 +36,9 @@ pub(crate) struct OpenAttempt {
 
 impl FileTable {
     /// Breaks HANDLE_CACHING on all streams of a file that a rename will replace: a client with
-    /// that right may keep the file open without an application that uses it. Returns a stream
-    /// whose holder the request waits for, and the end of the wait; `None` if no holder has the
-    /// right. \[MS-FSA\] 2.1.5.15.12
+    /// that right may keep the file open without an application that uses it. Returns the stream of
+    /// a holder that the request must wait for, and the end of the wait; `None` if no holder has
+    /// the right. \[MS-FSA\] 2.1.5.15.12
     pub(crate) fn break_handle_caching(
         &self,
         key: FileKey,
@@ -90,7 +90,7 @@ impl FileTable {
         });
     }
 
-    /// Takes all rights away from the holders on a stream whose breaks have reached their time
+    /// Takes all rights away from the holders on a stream with breaks that have reached their time
     /// limit. Returns the next time limit, if a break is still in progress. \[MS-SMB2\] 3.3.6.1
     pub(crate) fn expire(
         &self,

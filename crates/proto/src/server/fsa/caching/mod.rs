@@ -41,7 +41,7 @@ const STAT_RIGHTS: AccessMask = AccessMask(
 pub(crate) struct Granted {
     /// The caching rights of its holder.
     pub(crate) rights: LeaseState,
-    /// Whether any holder caches reads beside others who may write. Cheap to check after each
+    /// Whether any holder caches reads while other opens may write. Cheap to check after each
     /// write.
     pub(crate) has_readers: Arc<AtomicBool>,
     /// The byte-range locks of the stream. Cheap to check before each read and write.

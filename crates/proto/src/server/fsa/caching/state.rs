@@ -22,7 +22,7 @@ pub(crate) fn of_oplock(level: OplockLevel) -> LeaseState {
     }
 }
 
-/// The highest oplock level whose rights are all in `rights`.
+/// The highest oplock level with no rights beyond `rights`.
 pub(crate) fn oplock_level(rights: LeaseState) -> OplockLevel {
     [OplockLevel::BATCH, OplockLevel::EXCLUSIVE, OplockLevel::II]
         .into_iter()
@@ -103,9 +103,9 @@ impl State {
         }
     }
 
-    /// The effect of a change of the file's data by another holder. A holder without
-    /// WRITE_CACHING whose break is in progress is not affected: only a lease can be in that
-    /// state, and none is granted yet.
+    /// The effect of a change of the file's data by another holder. A pending break of a holder
+    /// without WRITE_CACHING is not affected: only a lease can be in that state, and the server
+    /// grants none yet.
     pub(super) fn without_read(self, kind: Kind) -> Transition {
         match self {
             Self::Held(held) if self.is_reader() => remove(held, held, kind, false),
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Whether the holder caches reads beside others who may write.
+    /// Whether the holder caches reads while other opens may write.
     pub(super) fn is_reader(self) -> bool {
         matches!(self, Self::Held(held) if held.contains(READ) && !held.contains(WRITE))
     }

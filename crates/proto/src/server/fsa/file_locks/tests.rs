@@ -38,22 +38,22 @@ fn lock(locks: &FileLocks, slot: u64, wanted: &[Wanted]) -> Result<(), Status> {
     locks.lock(open(slot), wanted, &Limits::default())
 }
 
-/// Who was told, and whether it has the lock.
-fn told(notices: Notices) -> Vec<(u64, bool)> {
-    let told = notices.into_iter().map(|(connection, notice)| {
+/// The notified operations, and whether each got the lock.
+fn settled(notices: Notices) -> Vec<(u64, bool)> {
+    let settled = notices.into_iter().map(|(connection, notice)| {
         assert_eq!(connection, ConnectionId(7));
         match notice {
             Notice::LockSettled { op, is_granted } => (op.0, is_granted),
             other => panic!("{other:?}"),
         }
     });
-    told.collect()
+    settled.collect()
 }
 
 fn unlock(locks: &FileLocks, slot: u64, wanted: Wanted) -> Vec<(u64, bool)> {
     let mut notices = Notices::new();
     assert_eq!(locks.unlock(open(slot), wanted.0, &mut notices), Ok(()));
-    told(notices)
+    settled(notices)
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn of_several_locks_all_are_granted_or_none() {
     assert_eq!(lock(&locks, 2, &[exclusive(0, 10)]), Ok(()));
     let twice = [exclusive(30, 1), exclusive(30, 1)];
     assert_eq!(lock(&locks, 1, &twice), Err(Status::LOCK_NOT_GRANTED));
-    // What was taken back is what was granted, and not what looks like it.
+    // The rollback removes the granted locks, not equal locks from before.
     assert_eq!(lock(&locks, 1, &[exclusive(50, 1)]), Ok(()));
     let more = [shared(50, 1), exclusive(50, 1)];
     assert_eq!(lock(&locks, 1, &more), Err(Status::LOCK_NOT_GRANTED));
@@ -78,7 +78,7 @@ fn of_several_locks_all_are_granted_or_none() {
 }
 
 #[test]
-fn who_waits_is_granted_the_lock_in_order() {
+fn waiting_locks_are_granted_in_order() {
     let locks = FileLocks::default();
     assert_eq!(lock(&locks, 1, &[exclusive(0, 10)]), Ok(()));
     wait(&locks, 2, shared(0, 5));
@@ -104,13 +104,13 @@ fn an_open_that_goes_takes_its_locks_and_its_requests_along() {
     wait(&locks, 3, exclusive(22, 1));
     let mut notices = Notices::new();
     locks.leave(open(1), &mut notices);
-    assert_eq!(told(notices), [(1, false), (2, true), (3, true)]);
+    assert_eq!(settled(notices), [(1, false), (2, true), (3, true)]);
     assert_eq!(locks.waiting(), 0);
     assert!(!locks.is_empty());
 }
 
 #[test]
-fn who_gives_up_learns_whether_it_still_waited() {
+fn a_canceled_wait_reports_whether_it_still_waited() {
     let locks = FileLocks::default();
     assert_eq!(lock(&locks, 1, &[exclusive(0, 10)]), Ok(()));
     wait(&locks, 2, exclusive(0, 1));

@@ -49,7 +49,7 @@ fn world() -> (World, FileId) {
 }
 
 #[test]
-fn as_many_are_told_as_there_is_room_for() {
+fn the_output_buffer_limits_the_ranges() {
     let (mut world, open) = world();
     let all = [(0, 10), (20, 10), (40, 10)];
     for (room, expected) in [
@@ -106,7 +106,7 @@ fn only_a_range_can_be_asked_for() {
 }
 
 #[test]
-fn only_who_may_read_may_ask() {
+fn the_request_needs_read_access() {
     let (mut world, _) = world();
     world.disk.add_directory("d");
     for (name, right, expected) in [

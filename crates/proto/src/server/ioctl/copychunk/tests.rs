@@ -135,7 +135,7 @@ fn no_chunk_is_no_copy() {
 }
 
 #[test]
-fn limits_are_told_to_who_exceeds_them() {
+fn a_request_beyond_the_limits_gets_the_limits() {
     let limits = (Status::INVALID_PARAMETER, [256, 1 << 20, 16 << 20]);
     let largest = chunk(0, 0, 1 << 20);
     for chunks in [
@@ -228,7 +228,7 @@ fn directories_are_not_copied() {
 }
 
 #[test]
-fn what_was_copied_before_it_failed_is_told() {
+fn a_failed_copy_reports_the_copied_chunks() {
     let mut world = world();
     let beyond = [chunk(0, 0, 10), chunk((1 << 30) - 5, 10, 6), chunk(0, 0, 1)];
     let came = copy_all(&mut world, &beyond);
@@ -289,7 +289,7 @@ fn a_copy_that_is_not_wanted_any_more_ends_between_two_chunks() {
 }
 
 #[test]
-fn who_writes_through_finds_a_copy_on_the_disk() {
+fn a_copy_to_a_write_through_open_is_flushed() {
     let mut world = world();
     let source = world.open("s", ALL);
     let name = wire::text::utf16("t");

@@ -77,7 +77,7 @@ fn what_takes_long_is_asked_for_piece_by_piece() {
 }
 
 #[test]
-fn it_ends_between_two_pieces_when_nobody_wants_it_any_more() {
+fn a_canceled_request_ends_between_two_operations() {
     let (mut world, open) = world();
     world.is_cancelled = true;
     let came = ask(&mut world, open, (0, 2 * ZEROS_MAX));
