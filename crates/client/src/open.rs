@@ -6,7 +6,7 @@ use crate::file::File;
 use crate::open_options::OpenOptions;
 use crate::options::Credentials;
 use crate::share::Share;
-use crate::url::Url;
+use crate::url::{Url, UrlError};
 
 impl Client {
     /// Connects to the server of a [`Url`], logs in, and opens the file of the URL.
@@ -40,7 +40,7 @@ impl Client {
         credentials: &Credentials,
         options: &OpenOptions,
     ) -> Result<File, Error> {
-        let url = Url::required(url)?;
+        let url = parse(url)?;
         let share = self.share_of(&url, credentials).await?;
         share.open(&url.path, options).await
     }
@@ -51,7 +51,7 @@ impl Client {
     /// # Errors
     /// As for [`Client::open`].
     pub async fn open_share(&self, url: &str, credentials: &Credentials) -> Result<Share, Error> {
-        self.share_of(&Url::required(url)?, credentials).await
+        self.share_of(&parse(url)?, credentials).await
     }
 
     async fn share_of(&self, url: &Url, credentials: &Credentials) -> Result<Share, Error> {
@@ -62,4 +62,18 @@ impl Client {
         let session = self.connect(&url.host, url.port, credentials).await?;
         session.share(share).await
     }
+}
+
+fn parse(text: &str) -> Result<Url, Error> {
+    text.parse().map_err(|error| {
+        let url = match error {
+            // An error message must not show the password.
+            UrlError::Password => "smb://...",
+            _ => text,
+        };
+        Error::InvalidUrl {
+            url: url.to_owned(),
+            error,
+        }
+    })
 }

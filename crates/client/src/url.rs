@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Error;
 use crate::options::Credentials;
 
 /// Longest URL that is parsed, in bytes. An SMB path has at most 32,767 characters.
@@ -185,21 +184,6 @@ impl Url {
         self.share = names.next().cloned();
         self.path = names.map(String::as_str).collect::<Vec<_>>().join("/");
         Ok(self)
-    }
-
-    /// Parses the argument of [`Client::open`](crate::Client::open) and its like.
-    pub(crate) fn required(text: &str) -> Result<Self, Error> {
-        text.parse().map_err(|error| {
-            let url = match error {
-                // An error message must not show the password.
-                UrlError::Password => "smb://...",
-                _ => text,
-            };
-            Error::InvalidUrl {
-                url: url.to_owned(),
-                error,
-            }
-        })
     }
 }
 

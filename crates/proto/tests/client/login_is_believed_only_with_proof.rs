@@ -165,7 +165,7 @@ fn a_server_that_lets_us_say_nothing_more_is_left() {
             }
             link.hear(answer);
         }
-        let gone = Violation::LimitReached("credits, all gone");
+        let gone = Violation::LimitReached("no credits are left");
         assert_eq!(link.ended, Some(gone), "leg {spoiled}");
     }
 }

@@ -69,7 +69,9 @@ fn a_channel_without_it_does_not_join() {
     other.run(&mut rig);
     assert_eq!(
         other.ended,
-        Some(Violation::NegotiateTampered("a channel unlike its session"))
+        Some(Violation::NegotiateTampered(
+            "a channel negotiated other values than its session"
+        ))
     );
     let mut same = Link::over(&mut rig, Carrier::QUIC, trusting(), role());
     same.run(&mut rig);

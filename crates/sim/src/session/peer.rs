@@ -664,7 +664,8 @@ impl Peer {
             Violation::Closed => !around.whole.contains(&link),
             Violation::Asked => true,
             // The network held back the response that proves the negotiation.
-            Violation::TimedOut | Violation::NegotiateTampered("no proof of it in time") => {
+            Violation::TimedOut
+            | Violation::NegotiateTampered("the server did not confirm it in time") => {
                 around.scenario.held > 0 || !around.whole.contains(&link)
             }
             // In a canceled compound, the members after the LOGOFF have no key.
