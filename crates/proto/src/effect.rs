@@ -5,7 +5,7 @@
 //! result of each operation with `complete`, under the [`OpId`] that the effect carried: once for
 //! each operation, whether the driver finished it at once or later.
 //!
-//! `server::Server` requests work too, for what belongs to no connection; see its `timeout`.
+//! `server::Server` requests operations too, for objects of no connection; see its `timeout`.
 //!
 //! [`crate::file`] holds the file operations, [`crate::login`] the logins, [`crate::notice`] the
 //! messages between connections, [`crate::store`] the store, [`crate::violation`] the reasons to

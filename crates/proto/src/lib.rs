@@ -1,4 +1,4 @@
-//! What the SMB protocol does: a sans-IO core.
+//! The SMB protocol as a sans-IO core.
 //!
 //! The core decides and the driver acts. This crate has no sockets, files, clock, threads or random
 //! numbers. Time and entropy are arguments. Each action for the driver is an [`effect::Effect`].

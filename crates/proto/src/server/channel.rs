@@ -54,7 +54,7 @@ enum Stage {
     Alive,
     /// Nothing starts on it any more.
     Ending,
-    /// What it had open is closed.
+    /// The opens of the session are closed.
     Gone,
 }
 
@@ -122,7 +122,7 @@ impl ChannelList {
         living.map(|(connection, _)| *connection).collect()
     }
 
-    /// The transport of a connection is gone. Whether the session ends with it: no other lives.
+    /// Handles the loss of a transport. Returns whether the session ends: no other channel is live.
     pub(crate) fn lose(&self, connection: ConnectionId) -> bool {
         let mut state = self.state.lock();
         if let Some(channel) = state.channels.get_mut(&connection) {

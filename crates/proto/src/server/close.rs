@@ -26,7 +26,7 @@ use crate::server::watch::Event;
 
 /// The state of a request that waits for the file system.
 pub(crate) enum Step {
-    /// The attributes for the answer are being asked for.
+    /// The request waits for the attributes for the response.
     Stat(Arc<Open>),
     /// The name is being removed.
     Unlink(Box<Unlinking>),

@@ -24,7 +24,7 @@ pub struct Config {
     pub name: String,
     /// The domain or workgroup; the name where there is none.
     pub domain: String,
-    /// What the server is for.
+    /// A description of the server.
     pub comment: String,
     /// ServerGuid.
     pub guid: Guid,
@@ -182,7 +182,7 @@ pub(crate) fn folded(name: &str) -> String {
     name.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// What kind of share it is.
+/// The kind of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareKind {
     /// Files.
@@ -200,7 +200,7 @@ pub struct Share {
     pub name: String,
     /// Files or pipes.
     pub kind: ShareKind,
-    /// What a list of shares says about it.
+    /// The comment in lists of shares.
     pub comment: String,
     /// Whether the share is read-only.
     pub read_only: bool,

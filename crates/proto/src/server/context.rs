@@ -1,6 +1,6 @@
 //! The input of a command's handler, and its result.
 //!
-//! Each command that has an open to act on lives in a file of its own with one entry:
+//! Each command that acts on an open is in a separate file with one entry:
 //! `start(context, message) -> Result<Progress<Step>, Status>`. `Step` is a type of that file. A
 //! handler that has to wait for an operation pushes an effect with [`Context::wait`] and returns
 //! [`Progress::Wait`] with the step; the outcome is passed to `resume` of that step. The frame of
@@ -40,11 +40,11 @@ pub(crate) struct Context<'a> {
     pub(crate) session: Arc<Session>,
     pub(crate) tree: Arc<TreeConnect>,
     /// Whether a request may ask for more than 64 KiB and pay with its credits: dialect 2.1 and
-    /// later, where the transport has room for it.
+    /// later, on a transport with long frames.
     pub(crate) has_large_mtu: bool,
-    /// What carries the connection.
+    /// The transport of the connection.
     pub(crate) carrier: Carrier,
-    /// What must be true of the bytes of the answer.
+    /// The requirement on the bytes of a response.
     pub(crate) access: Access,
     /// Whether the request was encrypted.
     pub(crate) is_encrypted: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Context<'a> {
     pub(crate) is_lost: bool,
     /// The count of the request on the open that it acts on. \[MS-SMB2\] 3.3.5.2.10
     pub(crate) outstanding: &'a mut Option<OutstandingRequest>,
-    /// Where the message starts in the inbound frame of this call; `None` once the frame is gone
+    /// Offset of the message in the inbound frame of this call; `None` without that frame
     /// (a later member of a compound): then bytes that an effect needs are copied.
     pub(crate) frame_offset: Option<usize>,
     /// The open that a related request means: of the member of the compound before. A CREATE that
@@ -113,7 +113,7 @@ pub(crate) struct Parked {
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: Status,
-    /// What follows the 64 bytes of the header, up to the payload. `write` appends it.
+    /// The message after the 64 bytes of the header, up to the payload. `write` appends it.
     pub(crate) body: Body,
 }
 
@@ -256,7 +256,7 @@ impl Context<'_> {
 
     /// The open that a request names. It becomes the open of the compound: a related request means
     /// that one and not the one that it names. \[MS-SMB2\] 3.3.5.2.7.2. Mostly it names ffff...;
-    /// smbprotocol leaves what its open was called before.
+    /// smbprotocol sends the FileId of an earlier open.
     pub(crate) fn open(&mut self, id: FileId) -> Result<Arc<Open>, Status> {
         let id = match *self.related_open {
             RelatedOpen::Open(id) => id,

@@ -36,7 +36,7 @@ use contexts::Asked;
 use replayed::Replayed;
 use wanted::Wanted;
 
-/// What goes on once the world has answered.
+/// The state of a request that waits.
 pub(crate) enum Step {
     /// The file system opens or creates.
     Opening(Box<Wanted>),
@@ -200,7 +200,7 @@ impl Entered {
         context.finish_close(key, close);
     }
 
-    /// What the client will know the open by, and the oplock that it has.
+    /// The FileId and the oplock for the response.
     fn to_open(&self, context: &Context<'_>) -> (Open, OplockLevel) {
         let id = context.server.new_file_id();
         let Granted {

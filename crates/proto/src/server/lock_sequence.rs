@@ -13,7 +13,7 @@ const BUCKETS: usize = 64;
 /// The number of an entry that has none: a request has 4 bits for it.
 const NONE: u8 = 0xFF;
 
-/// Open.LockSequenceArray; there is none until a client uses it.
+/// Open.LockSequenceArray; `None` until a client uses it.
 #[derive(Debug, Default)]
 pub(crate) struct LockSequences {
     numbers: Option<Box<[u8; BUCKETS]>>,

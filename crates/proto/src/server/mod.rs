@@ -1,7 +1,7 @@
 //! The server's half of the protocol. \[MS-SMB2\] 3.3
 //!
-//! A [`Server`] is what all connections of a process share; a [`Connection`] is one transport
-//! connection, owned by one worker and never shared. Each command has a file of its own.
+//! A [`Server`] is the shared state of all connections of a process; a [`Connection`] is a
+//! transport connection, owned by one worker and never shared. Each command has a separate file.
 //!
 //! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then
 //! one session's tables (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`

@@ -1,4 +1,4 @@
-//! NEGOTIATE: the dialect and what both sides can do in it. \[MS-SMB2\] 3.3.5.3, 3.3.5.4
+//! NEGOTIATE: the dialect and the capabilities of both peers. \[MS-SMB2\] 3.3.5.3, 3.3.5.4
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ const DIALECTS: [Dialect; 5] = [
     Dialect::SMB_2_0_2,
 ];
 
-/// What the contexts of a client of dialect 3.1.1 say. \[MS-SMB2\] 3.3.5.4
+/// The content of the contexts of a client of dialect 3.1.1. \[MS-SMB2\] 3.3.5.4
 #[derive(Default)]
 struct Offer {
     hashes: Option<Vec<HashAlgorithm>>,
@@ -201,7 +201,7 @@ fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
     })
 }
 
-/// What an SMB1 NEGOTIATE leads to. Of the client nothing is known.
+/// The state after an SMB1 NEGOTIATE. Nothing is known about the client.
 fn smb1_negotiated(config: &Config, dialect: Dialect) -> Negotiated {
     Negotiated {
         dialect,
@@ -305,7 +305,7 @@ fn set_once<T>(
     Ok(())
 }
 
-/// \[MS-SMB2\] 3.3.5.4 leaves the choice to the server; ours goes by what is fast.
+/// \[MS-SMB2\] 3.3.5.4 leaves the choice to the server; this server prefers the fastest.
 fn best_cipher(config: &Config, offer: &Offer) -> Option<Cipher> {
     let offered = offer.ciphers.as_ref()?;
     let is_offered = |cipher: &Cipher| offered.contains(&context::Cipher(cipher.id()));

@@ -44,15 +44,15 @@ pub(crate) struct Open {
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That it counts.
     pub(crate) _quota: Option<Arc<QuotaGuard>>,
-    /// Which requests act on it. Of its own: every READ looks at it.
+    /// The requests that act on the open. In a separate lock, because every READ takes it.
     pub(crate) sequence: Mutex<ChannelSequence>,
     pub(crate) state: Mutex<OpenState>,
 }
 
-/// What of an open can change.
+/// The changeable state of an open.
 #[derive(Debug, Default)]
 pub(crate) struct OpenState {
-    /// FileModeInformation, as far as it was set: WRITE_THROUGH and SEQUENTIAL_ONLY.
+    /// The settable flags of FileModeInformation: WRITE_THROUGH and SEQUENTIAL_ONLY.
     pub(crate) mode: Option<u32>,
     /// The time of the last write, once the client set it or froze it: writes through this open
     /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
@@ -69,9 +69,9 @@ pub(crate) struct OpenState {
 /// Where QUERY_DIRECTORY stands. \[MS-SMB2\] 3.3.5.18
 #[derive(Debug)]
 pub(crate) struct Enumeration {
-    /// Counts the restarts: what an earlier scan brings does not belong to a later one.
+    /// Number of restarts. Entries of an earlier scan do not belong to a later one.
     pub(crate) scan: u64,
-    /// What the first call asked for.
+    /// The entries that the first call selected.
     pub(crate) select: Select,
     /// Whether the next call of the file system starts at the first entry.
     pub(crate) restart: bool,
@@ -94,7 +94,7 @@ pub(crate) const WRITE_RIGHTS: AccessMask = AccessMask(
         | AccessMask::WRITE_OWNER.0,
 );
 
-/// What an operation needs of the open that it names.
+/// The rights that an operation needs on its open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// To be open, no more.
@@ -157,7 +157,7 @@ pub(crate) fn wire_attributes(metadata: &Metadata) -> FileAttributes {
 /// IO_REPARSE_TAG_SYMLINK. \[MS-FSCC\] 2.1.2.1
 const REPARSE_TAG_SYMLINK: u32 = 0xA000_000C;
 
-/// What kind of reparse point a file is; 0 for none. A link that is shown as such is the only one.
+/// The reparse tag of a file; 0 for none. Only an unresolved symbolic link has one.
 pub(crate) fn reparse_tag(metadata: &Metadata) -> u32 {
     if metadata.attributes.contains(FileAttributes::REPARSE_POINT) {
         REPARSE_TAG_SYMLINK
@@ -166,7 +166,7 @@ pub(crate) fn reparse_tag(metadata: &Metadata) -> u32 {
     }
 }
 
-/// What a request that cannot be read is answered with. \[MS-SMB2\] 3.3.5.2.6
+/// The status for a request that cannot be decoded. \[MS-SMB2\] 3.3.5.2.6
 pub(crate) fn malformed(_: DecodeError) -> Status {
     Status::INVALID_PARAMETER
 }

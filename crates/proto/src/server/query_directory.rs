@@ -21,9 +21,9 @@ use crate::pattern::Pattern;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_attributes};
 
-/// Entries of a batch at most: what an open may leave over.
+/// Maximum number of entries in a batch, and so of the entries that an open buffers.
 const MAX_BATCH: usize = 1024;
-/// Bytes that a name takes in most listings: how much room is worth another batch.
+/// Length in bytes of an entry in most listings. More free space than this is worth another batch.
 const USUAL_NAME_LEN: usize = 24;
 
 /// An answer in the making.
@@ -36,7 +36,7 @@ pub(crate) struct Step {
     max_len: usize,
     /// Bytes that most entries take.
     usual_len: usize,
-    /// Entries that were asked for.
+    /// Number of requested entries.
     batch: usize,
     /// Entries at most.
     max_count: usize,
@@ -53,7 +53,7 @@ enum Filled {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
-    // The pattern is shorter than what any one credit pays for.
+    // One credit pays for any pattern.
     context.check_charge(request.output_buffer_length)?;
     let open = context.open(request.file_id)?;
     if !open.is_directory {
@@ -138,7 +138,7 @@ impl Step {
     ) -> Result<Progress<Step>, Status> {
         let mut entries = match outcome.expect_file() {
             Ok(outcome) => outcome.expect_directory(),
-            // What is there already is an answer; the error comes again with the next request.
+            // The entries so far are the response; the error will recur with the next request.
             Err(_) if !self.writer.is_empty() => return self.finish(),
             Err(status) => return Err(status),
         };
@@ -151,7 +151,7 @@ impl Step {
         }
     }
 
-    /// Begins with what the last answer left.
+    /// Starts with the entries that the last response left over.
     fn serve_left_over(mut self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let mut state = self.open.state.lock();
         let enumeration = state.enumeration.as_mut();

@@ -25,7 +25,7 @@ pub(crate) struct Step {
     max_len: usize,
 }
 
-/// What is asked.
+/// The requested information.
 #[derive(Clone, Copy)]
 enum Asked {
     File(FileInfoClass),

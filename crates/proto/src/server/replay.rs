@@ -61,7 +61,7 @@ pub(crate) struct CompletedCreate {
     pub(crate) maximal: AccessMask,
 }
 
-/// What a CREATE with a name finds.
+/// The result of looking up the CreateGuid of a CREATE.
 pub(crate) enum Found {
     /// Nothing: it makes an open, and keeps the entry with it.
     Nothing(CreateReplayEntry),

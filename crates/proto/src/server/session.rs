@@ -24,7 +24,7 @@ use crate::time::Instant;
 /// valid: a login in progress belongs to its connection.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    /// What it took over from the connection that made it.
+    /// The values from the connection that made the session.
     pub(crate) origin: Origin,
     pub(crate) state: Mutex<SessionState>,
     /// Session.ChannelList: the connections that carry it, with the signing key of each.
@@ -60,7 +60,7 @@ pub(crate) struct SessionState {
     pub(crate) is_closed: bool,
 }
 
-/// What holds for every request on a session.
+/// The state of a session that every request needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) signing_required: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Origin {
     /// Session.SigningKey: of the connection that made the session, also when that is gone. It
     /// signs the request that binds another. None for guest and anonymous.
     pub(crate) signing_key: Option<Arc<SigningKey>>,
-    /// What all sessions of that connection have.
+    /// The quotas that all sessions of that connection share.
     pub(crate) quotas: Quotas,
 }
 

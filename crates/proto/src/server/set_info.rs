@@ -90,7 +90,7 @@ fn set_file(
     }
 }
 
-/// What a class needs of the open; an error where it cannot be set. \[MS-SMB2\] 3.3.5.21.1
+/// The rights that a class needs; an error if the class cannot be set. \[MS-SMB2\] 3.3.5.21.1
 fn needs(class: FileInfoClass) -> Result<Need, Status> {
     match class {
         FileInfoClass::BASIC => Ok(Need::Right(AccessMask::FILE_WRITE_ATTRIBUTES)),

@@ -89,13 +89,13 @@ pub struct OpenSnapshot {
     pub share: String,
     /// Its name, `/` between the components: empty for the root.
     pub path: String,
-    /// What it is.
+    /// Kind of the object.
     pub kind: OpenKind,
     /// Open.GrantedAccess.
     pub access: AccessMask,
-    /// What others may do beside it.
+    /// The share mode.
     pub sharing: ShareAccess,
-    /// What its client may cache; while an oplock breaks, what it is breaking from.
+    /// The oplock level; during a break, the level before the break.
     pub oplock: OplockLevel,
     /// Its byte-range locks: some of them, where there are many.
     pub locks: Vec<LockSnapshot>,
@@ -103,7 +103,7 @@ pub struct OpenSnapshot {
     pub lock_count: usize,
 }
 
-/// What is open.
+/// The kind of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenKind {
     /// A file.

@@ -35,7 +35,7 @@ pub(crate) struct WatchTable {
     count: AtomicUsize,
 }
 
-/// What is watched, and how. The first request of an open says so for all. \[MS-FSA\] 2.1.5.11
+/// The scope of a watch. The first request of an open decides for all. \[MS-FSA\] 2.1.5.11
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) directory: FileKey,
@@ -61,7 +61,7 @@ struct Watch {
     waiting: VecDeque<(ConnectionId, OpId)>,
 }
 
-/// What happened to a name.
+/// A change of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event<'a> {
     pub(crate) action: FileAction,
@@ -81,7 +81,7 @@ pub(crate) enum News {
     TooMuch,
     /// The open is closed.
     Closed,
-    /// The directory is gone.
+    /// The directory was deleted.
     Gone,
 }
 
@@ -102,7 +102,7 @@ impl WatchTable {
         Ok(true)
     }
 
-    /// Takes what has happened; else the request waits under this operation.
+    /// Takes the buffered changes. Without any, the request waits under this operation.
     pub(crate) fn take(
         &self,
         open: LocalOpen,
@@ -246,7 +246,7 @@ impl Watch {
         self.keep(event.action, &path[skipped..]);
     }
 
-    /// Notes what others did. Whether it concerns this watch.
+    /// Records a local change. Returns whether it matches the watch.
     fn note_local(&mut self, event: &LocalEvent) -> bool {
         match event {
             LocalEvent::Change(change) if self.scope.sees_local(change) => {

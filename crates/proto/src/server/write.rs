@@ -217,7 +217,7 @@ impl Step {
     }
 }
 
-/// A WRITE moves no position: that is so with Windows and Samba, and smb-rs looks at it.
+/// A WRITE does not move the file position, as with Windows and Samba; smb-rs checks this.
 fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step> {
     match report(context, open) {
         None => done(count),

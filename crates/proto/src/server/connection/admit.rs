@@ -98,7 +98,7 @@ impl Connection {
             return match (is_signed, header.command) {
                 (false, _) => Ok(()),
                 (true, Command::NEGOTIATE) => Err(Status::INVALID_PARAMETER),
-                // The legs of a first login cannot be signed: there is no key yet.
+                // The legs of a first login cannot be signed: no key exists yet.
                 (true, Command::SESSION_SETUP) => Ok(()),
                 (true, _) => Err(Status::USER_SESSION_DELETED),
             };

@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// \[MS-SMB2\] 3.3.4.6: never signed. An open that is gone meanwhile has nothing to give up.
+    /// \[MS-SMB2\] 3.3.4.6: never signed. An open that is closed meanwhile needs no notification.
     fn send_break(&mut self, unsent: UnsentBreak, effects: &mut Effects) {
         let Some(session) = self.find_session(unsent.session) else {
             // The connection lost the session, but another may carry it.

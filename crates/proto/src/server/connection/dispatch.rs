@@ -75,7 +75,7 @@ impl Connection {
         Ok(Flow::of(progress, session, tree))
     }
 
-    /// What a handler sees.
+    /// The input of a handler.
     pub(super) fn context<'a>(
         &'a mut self,
         now: Now,

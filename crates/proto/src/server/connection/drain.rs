@@ -184,7 +184,7 @@ impl Connection {
         drain.stage = Stage::Closing(count);
     }
 
-    /// Gives up on requests that wait for an oplock of others: what ends does not wait for it.
+    /// Cancels requests that wait for an oplock break: an ending object does not wait for it.
     fn end_parked(&mut self, now: Now, id: DrainId, effects: &mut Effects) {
         let Some(drain) = self.drains.0.get(&id) else {
             return;

@@ -160,7 +160,7 @@ impl Connection {
             (false, false) => return Err(Violation::NotNegotiated(header.command)),
             _ => {}
         }
-        // [MS-SMB2] 3.3.5.2.3: CANCEL comes with the id of what it cancels.
+        // [MS-SMB2] 3.3.5.2.3: a CANCEL has the MessageId of the request to cancel.
         let is_counted = header.command != Command::CANCEL;
         if is_counted && !self.window.take(header.message_id, self.charge(header)) {
             return Err(Violation::MessageIdOutOfWindow(header.message_id));

@@ -126,7 +126,7 @@ impl Connection {
         is_waiting
     }
 
-    /// What a session had open is closed.
+    /// Handles the notice that the opens of a session are closed.
     pub(super) fn session_gone(&mut self, now: Now, session: SessionId, effects: &mut Effects) {
         let is_meant = |awaited: &AwaitedSession| awaited.session == session;
         while let Some(index) = self.logins.awaited.iter().position(is_meant) {

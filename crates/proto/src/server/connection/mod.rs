@@ -55,9 +55,9 @@ pub struct Connection {
     pub(super) server: Arc<Server>,
     pub(super) id: ConnectionId,
     pub(super) entropy: Entropy,
-    /// What carries it.
+    /// The transport.
     pub(super) carrier: Carrier,
-    /// What was agreed on; `None` before NEGOTIATE.
+    /// The negotiated values; `None` before NEGOTIATE.
     pub(super) negotiated: Option<Negotiated>,
     /// Connection.PreauthIntegrityHashValue.
     pub(super) preauth: PreauthHash,
@@ -65,7 +65,7 @@ pub struct Connection {
     pub(super) window: SequenceWindow,
     /// Connection.SessionTable.
     pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
-    /// What the sessions that it made have.
+    /// The quotas that the sessions of the connection share.
     pub(super) quotas: Quotas,
     pub(super) logins: Logins,
     tasks: Tasks,
@@ -79,12 +79,12 @@ pub struct Connection {
     scratch: Vec<u8>,
 }
 
-/// What a log or a status page says of a connection.
+/// A description of a connection for logs and status pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The dialect; `None` before NEGOTIATE.
     pub dialect: Option<Dialect>,
-    /// The cipher, where there is one.
+    /// The cipher; `None` without encryption.
     pub cipher: Option<Cipher>,
     /// How messages are signed.
     pub signing: Option<SigningAlgorithm>,
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Takes a frame. What it leads to is in `effects`.
+    /// Processes a received frame. Appends the results to `effects`.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         if self.is_over {
             return;
@@ -252,7 +252,7 @@ impl Connection {
         (largest + FRAME_OVERHEAD).max(config.limits.frame_before_login)
     }
 
-    /// What a log or a status page says.
+    /// Returns a description for logs and status pages.
     pub fn summary(&self) -> Summary {
         let account = |session: &Arc<Session>| session.state.lock().account.clone();
         let negotiated = self.negotiated.as_ref();

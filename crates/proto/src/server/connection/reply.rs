@@ -68,7 +68,7 @@ impl Answer {
         self.request.header.command == Command::CREATE
     }
 
-    /// Gives back what it holds: it will not be sent.
+    /// Releases the payload of a response that will not be sent.
     pub(super) fn release(self, effects: &mut Effects) {
         if let Some(payload) = self.payload {
             effects.push(Effect::Release(payload.token));
@@ -248,7 +248,7 @@ fn padding(len: usize) -> u8 {
     (len.next_multiple_of(8) - len) as u8
 }
 
-/// What of a request's flags comes back. \[MS-SMB2\] 3.3.4.1
+/// The flags of a request that the response repeats. \[MS-SMB2\] 3.3.4.1
 fn response_flags(flags: Flags, index: usize) -> Flags {
     let mut kept = flags & (Flags::PRIORITY_MASK | Flags::REPLAY_OPERATION);
     if index > 0 {

@@ -43,7 +43,7 @@ pub(in crate::server) struct Task {
     pub(super) rest: Vec<u8>,
 }
 
-/// What a member of a compound hands down to a related one. \[MS-SMB2\] 3.3.5.2.7.2
+/// The ids that a related member inherits from the previous one. \[MS-SMB2\] 3.3.5.2.7.2
 #[derive(Debug, Default)]
 pub(in crate::server) struct Chain {
     pub(in crate::server) session: Option<SessionId>,
@@ -261,7 +261,7 @@ impl Connection {
             }
             Err(status) => {
                 if request.header.command == Command::CREATE {
-                    // [MS-SMB2] 3.3.5.2.7.2: what depends on it fails alike.
+                    // [MS-SMB2] 3.3.5.2.7.2: related members fail with the same status.
                     task.chain.open = RelatedOpen::Failed(status);
                 }
                 let body = Body::Error;

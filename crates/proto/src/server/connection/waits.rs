@@ -104,7 +104,7 @@ impl Waits {
         &mut self.op_ids
     }
 
-    /// What a handler needs in order to wait: the count of lock waits and the allocator.
+    /// The fields that a handler needs to wait: the count of lock waits and the allocator.
     pub(super) fn for_handler(&mut self) -> (&Arc<AtomicUsize>, &mut OpIds) {
         (&self.lock_waits, &mut self.op_ids)
     }

@@ -1,4 +1,4 @@
-//! What can be checked only once the file is known. \[MS-FSA\] 2.1.5.1.2
+//! Checks that need the opened file. \[MS-FSA\] 2.1.5.1.2
 
 use wire::Status;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
@@ -12,11 +12,11 @@ use crate::server::tree::TreeConnect;
 /// Rights that no open of a READONLY file gets.
 const WRITES_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
-/// And what MAXIMUM_ALLOWED does not give besides: a file has no children to delete.
+/// Rights that MAXIMUM_ALLOWED does not give on a READONLY file: a file has no children to delete.
 /// \[MS-FSA\] 2.1.5.1.2.1, smbtorture smb2.maximum_allowed.read_only_file
 const WRITES_ANYTHING: AccessMask = AccessMask(WRITES_DATA.0 | AccessMask::FILE_DELETE_CHILD.0);
 
-/// Whether what was opened may stay open, and with which rights.
+/// Checks whether the file may stay open, and returns the granted rights.
 pub(super) fn admit(
     wanted: &Wanted,
     opened: &Opened,
@@ -65,7 +65,7 @@ fn without_writes_to_readonly(
     if wanted.overwrites() || wanted.access.intersects(WRITES_DATA) {
         return Err(Status::ACCESS_DENIED);
     }
-    // What is left came with MAXIMUM_ALLOWED.
+    // The remaining rights come from MAXIMUM_ALLOWED.
     let unasked = WRITES_ANYTHING.without(wanted.access);
     Ok(granted.without(unasked))
 }
@@ -86,7 +86,7 @@ fn check_delete(wanted: &Wanted, opened: &Opened, granted: AccessMask) -> Result
     Ok(())
 }
 
-/// What the open does and allows while it lasts.
+/// The access and share mode of the open.
 pub(super) fn sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
     Sharing {
         access: granted,
@@ -94,7 +94,7 @@ pub(super) fn sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
     }
 }
 
-/// The same with what happens as it begins: an overwrite writes.
+/// The access and share mode during the CREATE: an overwrite writes.
 pub(super) fn checked_sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
     sharing(wanted, granted | wanted.implied_access())
 }

@@ -70,7 +70,7 @@ impl Asked {
     }
 }
 
-/// Refuses what must not be passed over.
+/// Refuses contexts that the server must not ignore.
 fn refuse(contexts: &[RawContext<'_>]) -> Result<(), Status> {
     // [MS-SMB2] 3.3.5.9.7, 3.3.5.9.12: no open was ever kept for a reconnect.
     let reconnects = [name::DURABLE_RECONNECT, name::DURABLE_RECONNECT_V2];

@@ -174,7 +174,7 @@ fn rights_that_make_no_sense_are_denied() {
             denied |= access.0;
         }
     }
-    // As smbtorture smb2.create.gentest has it of Windows: SYNCHRONIZE alone opens.
+    // smbtorture smb2.create.gentest, from Windows: SYNCHRONIZE alone is sufficient.
     assert_eq!(denied, 0x0DE0_FE00);
     let nothing = status(&mut world, "there", |request| {
         request.desired_access = AccessMask::NONE;
@@ -202,7 +202,7 @@ fn options_that_make_no_sense_are_refused() {
             status => assert_eq!((bit, status), (0, Status::NOT_A_DIRECTORY)),
         }
     }
-    // As smbtorture smb2.create.gentest has it.
+    // smbtorture smb2.create.gentest
     assert_eq!(
         (ok, unsupported, invalid),
         (0x00EF_CF7E, 0x0010_2080, 0xFF00_0000)
@@ -236,7 +236,7 @@ fn attributes_are_checked_and_those_that_a_file_can_have_are_kept() {
             }
         }
     }
-    // As smbtorture smb2.create.gentest has it.
+    // smbtorture smb2.create.gentest
     assert_eq!((ok, invalid), (0x0000_3FB7, 0xFFFF_8048));
 }
 
@@ -283,7 +283,7 @@ fn an_overwrite_must_not_make_a_file_visible() {
     }
 }
 
-/// As Samba has it: what a name hides it still hides after an overwrite.
+/// As with Samba: a file that is hidden because of its name stays hidden after an overwrite.
 #[test]
 fn a_file_that_is_hidden_for_its_name_is_overwritten() {
     let mut world = world();

@@ -1,4 +1,4 @@
-//! What a CREATE asks for, once it is known to make sense. \[MS-SMB2\] 3.3.5.9, \[MS-FSA\] 2.1.5.1
+//! The validated parameters of a CREATE. \[MS-SMB2\] 3.3.5.9, \[MS-FSA\] 2.1.5.1
 
 use alloc::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::server::quota::QuotaGuard;
 use crate::server::replay::CreateReplayEntry;
 use crate::server::tree::TreeConnect;
 
-/// What a CREATE asks for.
+/// The validated parameters of a CREATE.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) path: SharePath,
-    /// Rights asked for: no generic ones, perhaps MAXIMUM_ALLOWED.
+    /// The requested rights: no generic ones, possibly MAXIMUM_ALLOWED.
     pub(crate) access: AccessMask,
     pub(crate) share_access: ShareAccess,
     pub(crate) disposition: CreateDisposition,
@@ -29,9 +29,9 @@ pub(crate) struct Wanted {
     /// Attributes of a new or overwritten file.
     pub(crate) attributes: FileAttributes,
     pub(crate) asked: Asked,
-    /// The oplock asked for; none where it is not one.
+    /// The requested oplock level; an unknown level counts as none.
     pub(crate) oplock: OplockLevel,
-    /// Whether an earlier try, which had to wait, made the file.
+    /// Whether an earlier try of this request, which had to wait, created the file.
     pub(crate) is_made: bool,
     /// The client's name for it.
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
@@ -111,7 +111,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// The root of a share is there, is a directory and stays.
+    /// The root of a share exists, is a directory, and cannot be deleted.
     fn check_root(&self) -> Result<(), Status> {
         if !self.path.is_root() {
             return Ok(());
@@ -128,7 +128,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Whether a file that is there is emptied.
+    /// Whether the request truncates an existing file.
     pub(crate) fn overwrites(&self) -> bool {
         matches!(
             self.disposition,
@@ -241,7 +241,7 @@ fn map_rights(desired: AccessMask) -> Result<AccessMask, Status> {
     if access.contains(AccessMask::ACCESS_SYSTEM_SECURITY) {
         return Err(Status::PRIVILEGE_NOT_HELD);
     }
-    // To wait and nothing more is a right of its own, as on Windows and Samba: smbtorture
+    // SYNCHRONIZE alone is a sufficient right, as with Windows and Samba: smbtorture
     // smb2.sharemode.sharemode-access, smb2.getinfo.getinfo_access.
     if access.is_empty() {
         return Err(Status::ACCESS_DENIED);

@@ -17,7 +17,7 @@ pub(crate) struct ByteRange {
     length: u64,
 }
 
-/// What a lock forbids others.
+/// The accesses of other opens that a lock forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockKind {
     /// To read and to write.

@@ -15,7 +15,7 @@ use crate::server::notices::Notices;
 /// The mark for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingDelete {
-    /// The open that asked for the deletion.
+    /// The open that requested the deletion.
     pub(super) file: LocalOpen,
     /// The name to remove.
     pub(super) path: SharePath,

@@ -21,7 +21,7 @@ use crate::notice::Notice;
 use crate::server::config::Limits;
 use crate::server::notices::{Notices, Waiter};
 
-/// A lock that is asked for.
+/// A requested lock.
 pub(crate) type Wanted = (ByteRange, LockKind);
 
 /// The byte-range locks of a file.

@@ -7,13 +7,13 @@ use wire::access::{AccessMask, ShareAccess};
 pub(crate) struct Sharing {
     /// Rights.
     pub(crate) access: AccessMask,
-    /// What others may do.
+    /// The rights that other opens may have.
     pub(crate) share: ShareAccess,
 }
 
 /// Rights that a share mode is about, and the bit of the share mode that allows them.
 ///
-/// FILE_APPEND_DATA counts as writing and FILE_EXECUTE as reading, as Windows and Samba have it.
+/// FILE_APPEND_DATA counts as writing and FILE_EXECUTE as reading, as in Windows and Samba.
 const KINDS: [(AccessMask, ShareAccess); 3] = [
     (
         AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0),

@@ -41,7 +41,7 @@ pub(crate) struct Step {
     asked: Asked,
     source: Arc<Open>,
     target: Arc<Open>,
-    /// What is still to be copied, the next last; the last of them is being copied.
+    /// The remaining chunks in reverse order; the last element is the current one.
     left: Vec<Chunk>,
     copied: CopyChunkResponse,
 }
@@ -95,7 +95,7 @@ fn is_within_limits(chunks: &[Chunk]) -> bool {
         && total <= u64::from(LIMITS.total_bytes_written)
 }
 
-/// What SRV_COPYCHUNK, of the two, asks of the target beyond the right to write.
+/// The right that SRV_COPYCHUNK, unlike SRV_COPYCHUNK_WRITE, needs on the target besides writing.
 fn check_rights(ctl_code: CtlCode, source: &Open, target: &Open) -> Result<(), Status> {
     target.authorize(Need::Right(WRITES))?;
     if ctl_code == CtlCode::SRV_COPYCHUNK {

@@ -1,4 +1,4 @@
-//! What is left to do once a function has changed the data of a file, as after a WRITE.
+//! The final operations after a function has changed the data of a file, as after a WRITE.
 
 use alloc::vec::Vec;
 

@@ -6,7 +6,7 @@ use wire::{FileId, Status};
 
 use crate::server::context::Reply;
 
-/// What of a request its answer repeats.
+/// The fields of a request that its response repeats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     ctl_code: CtlCode,
@@ -38,7 +38,7 @@ pub(in crate::server) fn reply(request: &Request<'_>, output: &[u8]) -> Reply {
     Asked::by(request).reply(Status::SUCCESS, output)
 }
 
-/// What the credits of the request must pay for. \[MS-SMB2\] 3.3.5.15
+/// The length in bytes that the credits of the request must pay for. \[MS-SMB2\] 3.3.5.15
 pub(in crate::server) fn payload_bytes(request: &Request<'_>) -> Result<u32, Status> {
     let inbound = request.input.len() + request.output.len();
     let inbound = u32::try_from(inbound).map_err(|_| Status::INVALID_PARAMETER)?;

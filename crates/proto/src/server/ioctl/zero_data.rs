@@ -22,7 +22,7 @@ use crate::server::open::{Need, Open, malformed};
 pub(crate) struct Step {
     asked: Asked,
     open: Arc<Open>,
-    /// What may not be zero yet.
+    /// The range that may not be zero yet.
     left: Range<u64>,
 }
 

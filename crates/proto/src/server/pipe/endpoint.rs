@@ -24,7 +24,7 @@ const MAX_STUB: usize = 16 << 10;
 /// Interfaces that one pipe agrees on. There is one in each pipe, in one or two versions of NDR.
 const MAX_CONTEXTS: usize = 16;
 
-/// What the client's bytes have come to so far.
+/// The state of the conversation with the client.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     service: Service,
@@ -109,7 +109,7 @@ impl Endpoint {
         self.fragments.push(bytes);
     }
 
-    /// What the next fragment leads to; `None` once none is whole.
+    /// Processes the next fragment; `None` if no complete fragment is buffered.
     pub(super) fn next(&mut self) -> Result<Option<Action>, Broken> {
         while let Some(fragment) = self.fragments.take()? {
             if let Some(action) = self.take(&fragment)? {

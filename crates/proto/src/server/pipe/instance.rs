@@ -1,4 +1,4 @@
-//! An instance of a named pipe: a pipe as one client has it open.
+//! An instance of a named pipe: the open of a pipe by one client.
 
 use spin::Mutex;
 use wire::{FileId, TreeId};

@@ -45,7 +45,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             close(context, request.file_id)
         }
         Command::FLUSH => {
-            // What was written was taken at once.
+            // The pipe has already taken the written data.
             let request = flush::Request::decode(message).map_err(malformed)?;
             context.pipe(request.file_id)?;
             let reply = Reply::message(|out| flush::Response.encode(out));

@@ -13,7 +13,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::notice::Notice;
 use crate::server::notices::Notices;
 
-/// Bytes of one write. What is written is taken at once, and fragments are shorter by far.
+/// Maximum length of a write in bytes. The pipe takes a write at once; fragments are much shorter.
 pub(super) const MAX_WRITE: usize = 32 << 10;
 /// Bytes of answers that a client may leave unread: with more, nothing is taken of what it wrote
 /// until it reads. The answer that goes beyond may be of any length.
@@ -21,7 +21,7 @@ const MAX_UNREAD: usize = 16 << 10;
 /// Reads that may wait for one pipe: the credits of a connection.
 const MAX_WAITING: usize = 8192;
 
-/// What a pipe holds.
+/// The buffered data of a pipe.
 #[derive(Debug)]
 pub(super) struct State {
     endpoint: Endpoint,
@@ -37,7 +37,7 @@ pub(super) struct State {
     /// 1 for messages, as set by FilePipeInformation. A read never crosses fragments in either
     /// mode.
     pub(super) read_mode: u32,
-    /// The client wrote what makes no sense: what was answered can be read, no more.
+    /// The client wrote invalid data: only buffered responses can still be read.
     is_broken: bool,
     is_closed: bool,
 }
@@ -90,7 +90,7 @@ impl State {
         None
     }
 
-    /// Takes what a call came to.
+    /// Adds the response of a call.
     pub(super) fn answer(&mut self, call: &Call, result: Result<Vec<u8>, FaultStatus>) {
         for fragment in call.answer(result) {
             self.put(fragment);
@@ -118,7 +118,7 @@ impl State {
         Some((taken, has_more))
     }
 
-    /// What is left of the first answer, and how many there are.
+    /// Returns the unread bytes of the first fragment, and the number of unread fragments.
     pub(super) fn peek(&self) -> (&[u8], usize) {
         let first = self.unread.front().map(|first| &first[self.read..]);
         (first.unwrap_or(&[]), self.unread.len())

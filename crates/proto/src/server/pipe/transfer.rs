@@ -92,7 +92,7 @@ pub(super) fn transceive(
     .start(context)
 }
 
-/// Takes what the client writes.
+/// Passes written data to the pipe.
 fn put(context: &mut Context<'_>, pipe: &Pipe, bytes: &[u8]) -> Result<(), Status> {
     pipe.state.lock().write(bytes)?;
     serve(context, pipe);
@@ -107,7 +107,7 @@ fn serve(context: &mut Context<'_>, pipe: &Pipe) {
         now: context.now,
         is_named,
     };
-    // The lock is not held over a call, which looks at the tables of sessions.
+    // The lock is not held during a call, because calls read the tables of sessions.
     loop {
         let Some(call) = pipe.state.lock().next_call() else {
             break;
@@ -147,7 +147,7 @@ impl Step {
         }
     }
 
-    /// Takes what there is, or waits for it.
+    /// Returns available data, or waits for data.
     fn look(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let mut state = self.pipe.state.lock();
         let wants_data = self.max_len > 0 || matches!(self.answer, Answer::Transceive(_));
@@ -169,12 +169,12 @@ impl Step {
             return Ok(Progress::Park(parked, self));
         };
         drop(state);
-        // There may be room for the answer to a call that had to wait.
+        // There may now be space for the response of a waiting call.
         serve(context, &self.pipe);
         Ok(Progress::Done(self.answer.reply(&bytes, has_more)))
     }
 
-    /// Waits no more; what came meanwhile is for the next.
+    /// Ends the wait. Data that arrived meanwhile go to the next read.
     fn give_up(&self, context: &mut Context<'_>) {
         let mut state = self.pipe.state.lock();
         state.forget((context.connection, self.op));

@@ -149,7 +149,7 @@ fn the_pattern_of_the_first_call_holds_until_a_restart() {
     assert!(matches!(matching, Some(Select::Matching(_))));
 }
 
-/// KS#d636ecf: another server asked for ever.
+/// KS#d636ecf: another server looped forever.
 #[test]
 fn a_huge_directory_is_asked_for_in_batches_that_end() {
     let (mut world, id) = world(5000);

@@ -189,7 +189,7 @@ fn position(open: &Open) -> FilePositionInformation {
     }
 }
 
-/// The options of the CREATE that are modes, with what was set since. \[MS-FSA\] 2.1.5.12.20
+/// The mode flags of the CREATE, with later changes. \[MS-FSA\] 2.1.5.12.20
 fn mode(open: &Open) -> FileModeInformation {
     let modes = ModeFlags::WRITE_THROUGH
         | ModeFlags::SEQUENTIAL_ONLY

@@ -57,7 +57,7 @@ pub(super) fn describe(
     Ok(out)
 }
 
-/// The label is the name of the share, as Samba has it.
+/// The label is the name of the share, as with Samba.
 fn put_volume(share: &str, volume: &VolumeInfo, out: &mut Vec<u8>) {
     let mut label = utf16(share);
     label.truncate(MAX_LABEL_UNITS * 2);

@@ -24,7 +24,7 @@ pub(super) fn check(parts: SecurityInformation, open: &Open) -> Result<(), Statu
     open.authorize(Need::Right(AccessMask::READ_CONTROL))
 }
 
-/// The parts that are asked for. A label, attributes and policies there are none.
+/// The requested parts. Labels, attributes and policies do not exist.
 pub(super) fn describe(parts: SecurityInformation, metadata: &Metadata) -> Vec<u8> {
     let Metadata { uid, gid, mode, .. } = *metadata;
     let mut descriptor =

@@ -232,7 +232,7 @@ fn a_descriptor_is_returned_in_full_or_by_its_length() {
     assert_eq!(ask(8, 4096), Err(Status::ACCESS_DENIED));
 }
 
-/// As Windows and Samba have it; smb-rs looks.
+/// As with Windows and Samba; smb-rs checks this.
 #[test]
 fn a_write_moves_no_position() {
     const POSITION: u8 = 14;

@@ -43,7 +43,7 @@ fn read(world: &mut World, id: FileId, length: u32, offset: u64, min: u32) -> Re
     Ok(payload.len)
 }
 
-/// As smbtorture smb2.read.eof and smb2.rw.invalid have it.
+/// smbtorture smb2.read.eof and smb2.rw.invalid
 #[test]
 fn the_end_of_the_file_and_the_limits_of_offsets() {
     let mut world = world();

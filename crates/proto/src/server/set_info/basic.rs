@@ -42,7 +42,7 @@ enum Wish {
 
 /// The largest time: a signed number on the wire.
 const MAX_TIME: u64 = i64::MAX as u64;
-/// Attributes that can be set; the others are what they are. \[MS-FSA\] 2.1.5.15.2
+/// Attributes that can be set. \[MS-FSA\] 2.1.5.15.2
 const SETTABLE: FileAttributes = FileAttributes(0x0000_3127);
 /// Attributes that a request may name. \[MS-FSCC\] 2.6
 const VALID: FileAttributes = FileAttributes(0x005F_FFB7);

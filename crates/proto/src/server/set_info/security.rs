@@ -18,7 +18,7 @@ use crate::file::{FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Need, Open};
 
-/// The owner and the mode of the file are being asked for.
+/// The state of a request that waits for the owner and the mode of the file.
 pub(crate) struct Step {
     open: Arc<Open>,
     parts: SecurityInformation,

@@ -175,7 +175,7 @@ fn times_are_set_preserved_and_released() {
     }
 }
 
-/// As smbtorture smb2.setinfo has it.
+/// smbtorture smb2.setinfo
 #[test]
 fn attributes_fit_the_kind_of_file() {
     let mut world = world();
@@ -224,7 +224,7 @@ fn a_name_that_is_taken_is_given_only_where_that_is_asked_and_possible() {
     assert_eq!(rename(&mut world, id, "B", false), Status::SUCCESS);
 }
 
-/// As smbtorture smb2.rename has it.
+/// smbtorture smb2.rename
 #[test]
 fn opens_of_directories_are_in_the_way_of_a_rename() {
     let mut world = world();

@@ -45,7 +45,7 @@ fn write(world: &mut World, id: FileId, offset: u64, data: &[u8]) -> Result<(), 
     write_with(world, id, offset, data, WriteFlags::NONE)
 }
 
-/// As smbtorture smb2.rw.invalid has it.
+/// smbtorture smb2.rw.invalid
 #[test]
 fn the_limits_of_offsets() {
     let mut world = world();
@@ -283,7 +283,7 @@ fn memory_that_cannot_be_read_ends_the_connection() {
     assert_eq!(world.ended, Some(Violation::RemoteMemory));
 }
 
-/// While something is locked, the end of the file is asked for first.
+/// In a file with locks, an append reads the end of the file first.
 #[test]
 fn an_append_keeps_the_memory_until_the_end_is_known() {
     let info = pieces(&[(0x1000, 7, 100)]);

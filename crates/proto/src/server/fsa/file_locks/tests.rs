@@ -85,7 +85,7 @@ fn waiting_locks_are_granted_in_order() {
     wait(&locks, 3, exclusive(0, 5));
     wait(&locks, 4, shared(4, 6));
     wait(&locks, 5, exclusive(9, 1));
-    // Both that share come before the first that does not, which finds no room.
+    // Both shared locks are granted before the exclusive one, which conflicts.
     assert_eq!(unlock(&locks, 1, exclusive(0, 10)), [(2, true), (4, true)]);
     assert_eq!(locks.waiting(), 2);
     assert_eq!(unlock(&locks, 4, shared(4, 6)), [(5, true)]);

@@ -59,7 +59,7 @@ fn chunk(source_offset: u64, target_offset: u64, length: u32) -> Chunk {
     }
 }
 
-/// What a copy came to: the status and the three counts.
+/// The outcome of a copy: the status and the three counts.
 fn copy(
     world: &mut World,
     ctl_code: CtlCode,

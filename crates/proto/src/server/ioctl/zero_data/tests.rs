@@ -39,7 +39,7 @@ fn world() -> (World, FileId) {
     (world, open)
 }
 
-/// The ranges that the disk was asked for.
+/// The ranges that the handler requested from the disk.
 fn ranges(world: &World) -> Vec<Range<u64>> {
     let ranges = world
         .disk

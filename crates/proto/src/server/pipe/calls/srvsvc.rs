@@ -1,4 +1,4 @@
-//! The server service: which shares there are, and what the server is. \[MS-SRVS\] 3.1.4
+//! The server service: lists the shares and describes the server. \[MS-SRVS\] 3.1.4
 //!
 //! A user without access to a share sees its name all the same, as with Samba; `hidden` keeps it
 //! out of the list. The answers do not contain the local directory of a share.
@@ -69,7 +69,7 @@ fn check_level(caller: &Caller<'_>, level: u32) -> WinError {
     }
 }
 
-/// A list that there is not.
+/// An absent list.
 fn refused(request: &ShareEnum, status: WinError) -> ShareEnumResponse {
     ShareEnumResponse {
         level: request.level,

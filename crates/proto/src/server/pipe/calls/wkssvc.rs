@@ -1,4 +1,4 @@
-//! The workstation service: what the machine is. \[MS-WKST\] 3.2.4
+//! The workstation service: describes the machine. \[MS-WKST\] 3.2.4
 
 use alloc::string::String;
 use alloc::vec::Vec;
