@@ -39,7 +39,7 @@ pub struct Transform {
     pub original_message_size: u32,
     /// [`FLAG_ENCRYPTED`], in every dialect.
     pub flags: u16,
-    /// The session whose key encrypts the message.
+    /// The session that provides the key of the encryption.
     pub session_id: SessionId,
 }
 

@@ -17,7 +17,6 @@ const LIMITS: &[(&str, usize)] = &[
     ("apps/cli/src", 2),
     ("bench/compare/src", 9),
     ("crates/auth/src", 2),
-    ("crates/client/src", 2),
     ("crates/net/src", 7),
     ("crates/proto/src", 8),
     ("crates/rdma/src", 3),

@@ -57,7 +57,7 @@ impl Connection {
         if self.phase == Phase::Over {
             return;
         }
-        let login = self.login.as_mut().expect("a login is under way");
+        let login = self.login.as_mut().expect("a login is in progress");
         let step = core::mem::replace(&mut login.step, LoginStep::Waiting);
         let result = match (step, leg) {
             (LoginStep::Waiting, _) => panic!("no authentication step is pending"),
@@ -104,7 +104,7 @@ impl Connection {
             head,
             payload: None,
         };
-        let login = self.login.as_ref().expect("a login is under way");
+        let login = self.login.as_ref().expect("a login is in progress");
         // Every binding counts its messages from the start and uses the one key of the session. So
         // with AES-GMAC a nonce repeats on each further channel. [MS-SMB2] 3.2.4.2.3 leaves no
         // choice. Encryption, or offering AES-CMAC alone, avoids that.
@@ -119,7 +119,7 @@ impl Connection {
         if let Some(sign) = message.sign.take() {
             sign.apply(&mut message.head, &[], 0);
         }
-        let login = self.login.as_mut().expect("a login is under way");
+        let login = self.login.as_mut().expect("a login is in progress");
         login.preauth.update(&message.head);
         self.push(vec![message], None, effects);
         Ok(())
@@ -136,7 +136,7 @@ impl Connection {
         if !is_final && header.status != Status::MORE_PROCESSING_REQUIRED {
             return Err(Violation::LoginRefused(header.status));
         }
-        let login = self.login.as_mut().expect("a login is under way");
+        let login = self.login.as_mut().expect("a login is in progress");
         let is_same = login.session_id == SessionId(0) || login.session_id == header.session_id;
         if !is_same || header.session_id == SessionId(0) {
             return Err(invalid("SessionId", header.session_id.0));
@@ -171,7 +171,7 @@ impl Connection {
         let flags = Response::decode(answer)
             .map_err(Violation::Malformed)?
             .flags;
-        let login = self.login.take().expect("a login is under way");
+        let login = self.login.take().expect("a login is in progress");
         let session = match self.binding.take() {
             Some(session) => {
                 let key = self.channel_key(&login, full_key)?;
