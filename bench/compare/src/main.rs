@@ -3,10 +3,9 @@
 //!
 //! A *bench* ([`mod@bench`]) is a measurement of a newly started server. It returns one or more
 //! *rows* of metrics ([`sample`]). Every bench runs on A and then on B, once per round. The report
-//! divides
-//! only the two runs of the same round by each other ([`report`]). The same server as A and B shows
-//! the noise. Client benches compare clients with one server ([`clients`]), and transport benches
-//! compare transports with baselines ([`transports`]).
+//! divides only the two runs of the same round by each other ([`report`]). The same server as A and
+//! B shows the noise. Client benches compare clients with one server ([`clients`]), and transport
+//! benches compare transports with baselines ([`transports`]).
 #![forbid(unsafe_code)]
 
 mod accounting;

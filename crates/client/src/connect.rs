@@ -19,9 +19,8 @@ use crate::share::Share;
 
 impl Client {
     /// Connects to a server and logs in. `host` is a name or an IP address. `port` replaces the
-    /// port
-    /// of the first transport of [`Options::transports`](crate::Options::transports). The client
-    /// tries every transport in turn, at every address of the host, until one connects.
+    /// port of the first transport of [`Options::transports`](crate::Options::transports). The
+    /// client tries every transport in turn, at every address of the host, until one connects.
     ///
     /// # Errors
     /// The host is not found, no transport connects, or the server refuses the login.
@@ -164,8 +163,7 @@ impl Session {
 
 impl Share {
     /// Returns this share, or the same share on a [new session](Session::reconnected) if its
-    /// session
-    /// is lost. All callers get the same share.
+    /// session is lost. All callers get the same share.
     ///
     /// # Errors
     /// The server is not reachable, or refuses. A later call tries again.

@@ -72,8 +72,7 @@ impl Share {
     }
 
     /// As [`Share::read_dir`], but [`Metadata::file_id`] is `None`. This is less work for the
-    /// server,
-    /// and fewer bytes.
+    /// server, and fewer bytes.
     ///
     /// # Errors
     /// As for [`Share::read_dir`].
@@ -222,8 +221,7 @@ impl ReadDir {
     }
 
     /// The end of a listing has its own status. A server that sends empty buffers instead would do
-    /// so
-    /// without an end. `.` and `..` arrive once each.
+    /// so without an end. `.` and `..` arrive once each.
     fn note_empty(&mut self, dots: usize) -> Result<(), Cause> {
         self.dots += dots;
         match (1..=DOTS_MAX).contains(&dots) && self.dots <= DOTS_MAX {

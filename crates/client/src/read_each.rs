@@ -2,9 +2,8 @@
 //!
 //! A related compound may open several files in sequence: CREATE, READ, CLOSE, and again. Each READ
 //! is on the file that was opened last. \[MS-SMB2\] 3.2.4.1.4, 3.3.5.2.7.2 A message costs both
-//! ends
-//! more than its requests: files of 150 kB that share a message of one mebibyte take less than nine
-//! tenths of the time (bench/compare/LOG.md).
+//! ends more than its requests: files of 150 kB that share a message of one mebibyte take less than
+//! nine tenths of the time (bench/compare/LOG.md).
 //!
 //! The client requests a file that failed within such a message again in a separate message. After
 //! one failure a server may fail the rest of the message, or it may accept no second CREATE at all.
@@ -80,8 +79,7 @@ impl Share {
     }
 
     /// As [`Share::read_expecting`] with one message only. Returns `None` if the file has more
-    /// bytes
-    /// than the message returned.
+    /// bytes than the message returned.
     ///
     /// # Errors
     /// As for [`Share::read_expecting`].

@@ -52,8 +52,7 @@ pub(crate) struct Inner {
     /// The same share on a second session.
     pub(crate) second_session: SecondSession,
     /// Whether the first READ requests more bytes than it needs. After that the malloc of smbd
-    /// keeps
-    /// enough memory for the next ones instead of returning it to the kernel after each.
+    /// keeps enough memory for the next ones instead of returning it to the kernel after each.
     pub(crate) is_fresh: AtomicBool,
     /// Whether the server accepts only one CREATE per message.
     pub(crate) opens_one: AtomicBool,
@@ -277,8 +276,7 @@ impl Share {
     }
 
     /// Renames or moves a file within the share. With `replace`, an existing file of the new name
-    /// is
-    /// replaced.
+    /// is replaced.
     ///
     /// # Errors
     /// The new name exists (without `replace`), or another open of the file denies the rename.

@@ -2,9 +2,8 @@
 //!
 //! `quic both|serve|pull [--address A] [--mib N] [--mtu BYTES] [--window MIB] [--streams N]
 //! [--congestion cubic|bbr|newreno] [--io uring|epoll]`: a client requests this number of MiB with
-//! one
-//! byte for each, 16 ahead, as a reader of a large file does. Prints what was moved, how fast, and
-//! what it cost.
+//! one byte for each, 16 ahead, as a reader of a large file does. Prints what was moved, how fast,
+//! and what it cost.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -8,8 +8,7 @@ use crate::stream::Stream;
 
 impl Transport {
     /// The properties of the transport. Those of SMB Direct lack the limits of RDMA, which both
-    /// peers
-    /// negotiate for each connection.
+    /// peers negotiate for each connection.
     pub const fn carrier(self) -> Carrier {
         match self {
             Self::Tcp | Self::SmbDirect => Carrier::TCP,
@@ -20,8 +19,7 @@ impl Transport {
 }
 
 /// Most buffer descriptors of one READ or WRITE. A client needs more for 8 MiB of scattered pages,
-/// and
-/// sends several requests then.
+/// and sends several requests then.
 const MAX_DESCRIPTORS: usize = 64;
 
 impl smbdirect::Stream {

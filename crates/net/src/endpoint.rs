@@ -55,8 +55,7 @@ impl Transport {
     }
 
     /// Returns true if [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On
-    /// other
-    /// transports they must be read first.
+    /// other transports they must be read first.
     pub const fn sends_files(self) -> bool {
         matches!(self, Self::Tcp | Self::Nbt)
     }

@@ -99,8 +99,7 @@ impl Framing {
     }
 
     /// The framing of a stream after the handshake of its transport: a client runs it before the
-    /// first
-    /// message.
+    /// first message.
     pub fn established(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,
@@ -136,8 +135,7 @@ impl Framing {
 
 impl Framing {
     /// The prefix of a message of `len` bytes. With SMB Direct, the message can invalidate the
-    /// peer's
-    /// memory region with this key.
+    /// peer's memory region with this key.
     pub(crate) fn prefix_invalidating(&self, len: usize, key: Option<u32>) -> Option<Prefix> {
         let mut prefix = Prefix {
             bytes: [0; PREFIX_LEN + KEY_LEN],

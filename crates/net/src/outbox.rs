@@ -32,12 +32,10 @@ pub enum PayloadBytes {
     /// buffer.
     Lent(Source),
     /// A large payload in a file. To sign or encrypt it, it is first read into a pool buffer, so
-    /// that
-    /// it cannot change meanwhile.
+    /// that it cannot change meanwhile.
     File(FileRange),
     /// A large payload in the page cache, which only the kernel reads. Its message must not be
-    /// signed
-    /// or encrypted, and the transport must [send files](crate::Transport::sends_files).
+    /// signed or encrypted, and the transport must [send files](crate::Transport::sends_files).
     View(View),
 }
 
@@ -164,8 +162,7 @@ impl Outbox {
     }
 
     /// Takes back all parts of the last [`take`](Self::take), sent or not. Their memory is reused,
-    /// and
-    /// lent payloads return to their owner.
+    /// and lent payloads return to their owner.
     pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
             match part {
@@ -193,8 +190,7 @@ impl Outbox {
     }
 
     /// Signs or encrypts a frame and queues it. Returns false, without an effect, if the frame is
-    /// too
-    /// long for the transport. Lent payloads are encrypted into pool buffers.
+    /// too long for the transport. Lent payloads are encrypted into pool buffers.
     pub fn push(
         &mut self,
         framing: &Framing,

@@ -102,7 +102,7 @@ pub struct Receiver {
     gathered: Vec<u8>,
 }
 
-/// How [`Receiver::handle`] ended.
+/// How [`Receiver::take`] ended.
 enum Rest<D> {
     /// No bytes are left, or the start of a frame that needs more bytes.
     Incomplete,

@@ -93,8 +93,7 @@ impl Stream {
 
     /// Sends all parts in order, and returns them once the transport no longer needs their memory.
     /// File ranges are allowed only if the transport [sends them](crate::Transport::sends_files).
-    /// Only
-    /// one task may send at a time. Dropping the future midway ends the connection.
+    /// Only one task may send at a time. Dropping the future midway ends the connection.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         match self {
             Self::Socket(stream) => stream.send(parts).await,

@@ -24,8 +24,7 @@ pub struct TcpOptions {
     /// requests and responses alternate.
     pub quick_ack: bool,
     /// Sends keep-alive probes to a silent peer. With `None`, the connection of a vanished peer
-    /// stays
-    /// open forever.
+    /// stays open forever.
     pub keep_alive: Option<KeepAlive>,
     /// Time that sent data may stay unacknowledged (TCP_USER_TIMEOUT). `None` is the default of the
     /// kernel, about fifteen minutes.

@@ -100,8 +100,7 @@ async fn receive(handle: &Handle, stream: &Stream, mut left: usize) {
 }
 
 /// Reports to the sender at `local` that a datagram to `peer` was longer than 1,280 bytes, the MTU
-/// of
-/// the path. RFC 792, RFC 1191 4
+/// of the path. RFC 792, RFC 1191 4
 fn report_too_long(local: SocketAddr, peer: SocketAddr) {
     use socket2::{Domain, Protocol, Socket, Type};
     let mut report = vec![3, 4, 0, 0, 0, 0];

@@ -1,9 +1,8 @@
 //! The control socket: it reports the status of the server, and changes nothing.
 //!
 //! It is a Unix socket of mode 0600. A client receives one JSON object and the end of the stream.
-//! The
-//! server reads nothing from it. One thread serves one client after the other, with a time limit: a
-//! slow client delays other clients up to this limit, and does not delay the server.
+//! The server reads nothing from it. One thread serves one client after the other, with a time
+//! limit: a slow client delays other clients up to this limit, and does not delay the server.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -41,8 +40,7 @@ pub struct ControlSocket {
 
 impl ControlSocket {
     /// Creates the socket. Call it before the server starts, so that an error prevents the start.
-    /// It
-    /// replaces the socket of a server that no longer runs.
+    /// It replaces the socket of a server that no longer runs.
     ///
     /// # Errors
     /// The path is another kind of file (`AlreadyExists`) or the socket of a running server
@@ -115,8 +113,7 @@ pub fn run_directory() -> Option<PathBuf> {
 }
 
 /// The path of this process's socket in [`run_directory`], which is created if it is missing.
-/// Removes
-/// sockets of servers that no longer run. `None` without a run directory.
+/// Removes sockets of servers that no longer run. `None` without a run directory.
 ///
 /// # Errors
 /// The directory cannot be created or read.
@@ -174,8 +171,7 @@ pub fn ask(path: &Path) -> io::Result<Status> {
 }
 
 /// Creates a listening socket. It gets its mode before it listens, and its final name last: no
-/// other
-/// user can connect in between.
+/// other user can connect in between.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     check_path(path)?;
     let mut name = path.as_os_str().to_owned();

@@ -47,8 +47,7 @@ impl Gate {
     }
 
     /// Returns true if the connections without a login reach a quarter of a limit. A QUIC client
-    /// must
-    /// then prove its address before it is accepted.
+    /// must then prove its address before it is accepted.
     pub(crate) fn is_crowded(&self, address: IpAddr) -> bool {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or(0);

@@ -120,8 +120,7 @@ fn mark(interfaces: &mut [NetworkInterface], rdma: &[IpAddr]) {
 }
 
 /// Selects the addresses of active links on which the server listens. Without entries it selects
-/// all
-/// but loopback, which other hosts cannot reach, unless the server listens on loopback only.
+/// all but loopback, which other hosts cannot reach, unless the server listens on loopback only.
 fn select(
     entries: &[Entry],
     listen: &[IpAddr],

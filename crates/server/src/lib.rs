@@ -2,10 +2,8 @@
 //!
 //! [`Server::start`] takes a checked [`config::Config`] and runs a worker for each core. A worker
 //! (`worker`) owns its listeners, its connections and its ring. A connection (`connection`) stays
-//! on
-//! its worker. The data path (`datapath`) does what the core asks for: at once if it does not
-//! block,
-//! else on the ring or on a thread.
+//! on its worker. The data path (`datapath`) does what the core asks for: at once if it does not
+//! block, else on the ring or on a thread.
 #![forbid(unsafe_code)]
 
 mod accounts;

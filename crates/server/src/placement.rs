@@ -6,12 +6,10 @@
 //! the fewest connections in total.
 //!
 //! With `tcp.placement = "incoming-cpu"` each worker is bound to a processor. Among the workers
-//! with
-//! the fewest connections of the client, the one on the processor that receives the packets is
-//! first:
-//! the data that the kernel has touched are still in the cache of that processor. A network card
-//! with one queue interrupts one processor only, so a worker with many more connections than the
-//! least busy one is not preferred.
+//! with the fewest connections of the client, the one on the processor that receives the packets is
+//! first: the data that the kernel has touched are still in the cache of that processor. A network
+//! card with one queue interrupts one processor only, so a worker with many more connections than
+//! the least busy one is not preferred.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, TcpStream};

@@ -1,8 +1,7 @@
 //! What all examples are told: where the share is, who asks, over how many channels
 //! (SMBEAM_CHANNELS), how far protected (SMBEAM_PROTECTION: sign or encrypt), and by which
-//! transports
-//! (SMBEAM_TRANSPORTS: `quic,tcp`; SMBEAM_CA_FILE: who vouches for servers of QUIC; SMBEAM_RDMA:
-//! who makes connections of SMB Direct).
+//! transports (SMBEAM_TRANSPORTS: `quic,tcp`; SMBEAM_CA_FILE: who vouches for servers of QUIC;
+//! SMBEAM_RDMA: who makes connections of SMB Direct).
 
 use std::str::FromStr;
 

@@ -39,9 +39,8 @@ impl File {
     }
 
     /// Whether the connections send ranges of local files without a copy: the transport supports
-    /// it,
-    /// and the bytes are neither signed nor encrypted. Otherwise the thread of the transfer reads
-    /// them first, because that may wait for a disk and the I/O thread serves other requests.
+    /// it, and the bytes are neither signed nor encrypted. Otherwise the thread of the transfer
+    /// reads them first, because that may wait for a disk and the I/O thread serves other requests.
     pub(crate) fn sends_files(&self) -> bool {
         let share = &self.inner.share;
         !share.is_protected() && share.session().dispatch().sends_files()
@@ -53,8 +52,7 @@ impl File {
     }
 
     /// Reads from `offset` until the buffer is full or the file ends. Returns the count of bytes
-    /// and
-    /// the buffer. A large buffer is read in pieces, several at a time.
+    /// and the buffer. A large buffer is read in pieces, several at a time.
     pub async fn read_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, region) = self.read_region(buffer.into_region(), offset).await;
         (result, region.map_or_else(B::lost, B::from_region))

@@ -286,8 +286,7 @@ impl Channel {
         let id = call.id;
         if self.ended.is_raised() {
             // Another channel gets the call only after this one has left the session. Until then
-            // the
-            // session would choose this channel again, without an end.
+            // the session would choose this channel again, without an end.
             let lost = Outcome::Lost(request, Fate::Unsent);
             self.state.borrow_mut().calls.keep_lost(call, lost);
             return;

@@ -1,9 +1,8 @@
 //! Memory of requests that the server reads and writes by RDMA.
 //!
 //! The memory of a request is its caller's. While it is registered the queue pair owns it. A
-//! request
-//! is not done before its memory is back: until then its caller is not notified, and no other
-//! channel takes the request over.
+//! request is not done before its memory is back: until then its caller is not notified, and no
+//! other channel takes the request over.
 
 use std::collections::{BTreeMap, VecDeque};
 

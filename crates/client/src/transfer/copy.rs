@@ -19,8 +19,7 @@ const RESUME_KEY_LEN: u32 = 32;
 const COPY_LEN: u32 = 12;
 
 /// Limits of one copy request. \[MS-SMB2\] 3.3.3: the defaults of Windows. A server with lower
-/// limits
-/// returns them.
+/// limits returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     chunks: u32,

@@ -27,8 +27,7 @@ pub trait Source {
     }
 
     /// Fills the buffer with the bytes at `offset`. Returns their count; fewer bytes than the
-    /// buffer
-    /// has mark the end of the source.
+    /// buffer has mark the end of the source.
     ///
     /// # Errors
     /// An error ends the upload.

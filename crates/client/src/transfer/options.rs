@@ -10,8 +10,7 @@ pub struct TransferOptions {
     /// that is 0 too, transfers over TCP choose a length.
     pub io_size: usize,
     /// Count of pieces in flight. 0 stands for [`Options::depth`](crate::Options::depth); if that
-    /// is
-    /// 0 too, transfers over TCP choose a count.
+    /// is 0 too, transfers over TCP choose a count.
     pub depth: usize,
     /// Largest distance in bytes between the start of the first and the end of the last piece in
     /// flight; 0 for no limit. When a transfer ends early, at most this many bytes before the last

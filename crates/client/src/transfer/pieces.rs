@@ -34,7 +34,7 @@ pub(crate) struct Pieces {
     size: usize,
     /// Length of the first piece in bytes, until it is started.
     pub(crate) first: Option<usize>,
-    /// As in [`TransferOptions`].
+    /// As in `TransferOptions::span`.
     span: u64,
     /// Missing parts of pieces.
     pub(crate) again: Vec<Piece>,

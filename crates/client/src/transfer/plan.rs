@@ -35,9 +35,8 @@ const IN_TURN: u64 = 4;
 const GRAIN: u64 = 512 << 10;
 
 /// Profile of WRITEs. Threads that write to one file wait for each other, and on a local file
-/// system
-/// of Linux they spin. A server on this machine would take the processors from the client that way.
-/// So two requests execute at a time there, while the next ones are read and wait.
+/// system of Linux they spin. A server on this machine would take the processors from the client
+/// that way. So two requests execute at a time there, while the next ones are read and wait.
 pub(crate) const WRITES: Profile = Profile {
     largest: 4 << 20,
     window: 16 << 20,
@@ -98,8 +97,7 @@ impl Limits {
 
 impl Plan {
     /// The plan of the options, else one that suits the connections. A copy through this machine
-    /// has
-    /// two files, and its requests suit both.
+    /// has two files, and its requests suit both.
     pub(crate) fn of<const N: usize>(
         options: &TransferOptions,
         files: [&File; N],

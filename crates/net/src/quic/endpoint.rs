@@ -140,8 +140,7 @@ impl Endpoint {
     }
 
     /// Schedules a connection to be driven at `wanted` at the latest. `armed` is the scheduled time
-    /// so
-    /// far. Returns the new one.
+    /// so far. Returns the new one.
     pub(crate) fn arm(
         &self,
         key: ConnectionHandle,
@@ -278,8 +277,7 @@ impl Endpoint {
     }
 
     /// Handles an error of the socket: ICMP errors about sent datagrams, and errors of the system.
-    /// The
-    /// socket of a client is connected, so an ICMP error means that its server is unreachable.
+    /// The socket of a client is connected, so an ICMP error means that its server is unreachable.
     ///
     /// A server continues after a pause: the kernel would still pass datagrams to a closed worker.
     fn socket_error(&self, error: io::Error) -> io::Result<()> {

@@ -119,8 +119,7 @@ impl State {
     }
 
     /// Writes the next packets. quinn-proto exceeds the limit for an address that is not validated
-    /// by
-    /// up to one datagram. That datagram is dropped here, as if it were lost.
+    /// by up to one datagram. That datagram is dropped here, as if it were lost.
     fn write(&mut self, now: Instant, most: usize, packets: &mut Vec<u8>) -> Option<Transmit> {
         let mut transmit = self.connection.poll_transmit(now, most, packets)?;
         let Some(sent) = &mut self.unvalidated else {
@@ -420,8 +419,7 @@ impl Link {
     }
 
     /// Passes at most `most` received bytes to `take`, in order. Returns 0 once the peer has
-    /// finished
-    /// the stream.
+    /// finished the stream.
     pub(crate) fn poll_read(
         self: &Rc<Self>,
         context: &mut Context<'_>,
@@ -561,8 +559,7 @@ impl Link {
     }
 
     /// Handles an ICMP error about the peer. It ends the connection only during the handshake:
-    /// later
-    /// errors may be forged.
+    /// later errors may be forged.
     pub(crate) fn unreachable(&self, error: &io::Error) {
         if self.state.borrow().connection.is_handshaking() {
             self.fail(error);

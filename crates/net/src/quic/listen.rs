@@ -4,8 +4,7 @@
 //! the number in its connection id. The client chooses the connection id of its first packets, so
 //! any worker may receive them. If another worker serves the connection, the packets and their
 //! retransmissions are forwarded to it. After the first response, the client uses a connection id
-//! of
-//! the right worker.
+//! of the right worker.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -222,8 +221,7 @@ impl Listener {
     }
 
     /// Accepts no more connections and closes all existing ones. Returns when the closing packets
-    /// are
-    /// sent.
+    /// are sent.
     pub async fn close(&self) {
         let events = std::mem::take(&mut self.state().queue.borrow_mut().events);
         for event in events {
@@ -332,8 +330,7 @@ impl Incoming {
     }
 
     /// Like [`Incoming::accept`]. It calls `on_error` at once after a failure, and returns the
-    /// error
-    /// only when the client sends no more packets.
+    /// error only when the client sends no more packets.
     ///
     /// # Errors
     /// Those of [`Incoming::accept`].

@@ -2,9 +2,8 @@
 //!
 //! quinn-proto implements the protocol without sockets, clocks and tasks. This module drives it on
 //! the runtime of `ring`. An `endpoint` is one UDP socket with its connections, all on one thread.
-//! It
-//! passes received datagrams to the connections and sends their packets in the same turn, from one
-//! buffer, in batches as large as the kernel allows.
+//! It passes received datagrams to the connections and sends their packets in the same turn, from
+//! one buffer, in batches as large as the kernel allows.
 //!
 //! Each SMB connection is a QUIC connection with one bidirectional stream, which the client opens.
 //! The announced limits forbid more streams, and a peer that violates them loses its connection.

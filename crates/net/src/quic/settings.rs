@@ -27,8 +27,7 @@ pub enum Congestion {
     /// CUBIC: treats loss as congestion. RFC 9438
     Cubic,
     /// BBR: measures bandwidth and round-trip time, and keeps its rate if packets are lost on a
-    /// path
-    /// that is not full.
+    /// path that is not full.
     #[default]
     Bbr,
     /// NewReno: treats loss as congestion, and recovers slowly. RFC 9002 7
@@ -65,10 +64,8 @@ impl Congestion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Most received bytes that the application has not read, in bytes. It must hold the data of
-    /// one
-    /// round trip, and of four if packets are lost: later data wait for the retransmission. 32 MiB
-    /// are
-    /// enough for 10 Gbit/s with 27 ms, or with losses for 2 Gbit/s with 30 ms.
+    /// one round trip, and of four if packets are lost: later data wait for the retransmission. 32
+    /// MiB are enough for 10 Gbit/s with 27 ms, or with losses for 2 Gbit/s with 30 ms.
     pub receive_window: u32,
     /// Most sent bytes that the peer has not acknowledged.
     pub send_window: u32,

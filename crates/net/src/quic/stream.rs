@@ -140,8 +140,7 @@ impl Stream {
     }
 
     /// Writes a buffer without a copy. quinn-proto holds it until the peer has acknowledged it,
-    /// then it
-    /// returns to its pool. The send window limits these buffers per peer, and
+    /// then it returns to its pool. The send window limits these buffers per peer, and
     /// [`Buffer::is_scarce`] limits them to half of the pool.
     async fn lend(&self, buffer: Buffer, range: Range<usize>) -> io::Result<()> {
         let mut bytes = [Bytes::from_owner(Lent(buffer, range))];

@@ -2,9 +2,8 @@
 //!
 //! \[MS-SMB2\] 3.3.1.18: an entry is compared with each certificate of the chain, from the client's
 //! to the root. An entry for an authority includes all certificates that it has issued. A deny
-//! entry
-//! overrides all allow entries. Windows refuses clients without an allow entry. Here this applies
-//! only if the allow list is not empty, so that a deny list works alone.
+//! entry overrides all allow entries. Windows refuses clients without an allow entry. Here this
+//! applies only if the allow list is not empty, so that a deny list works alone.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -118,8 +117,7 @@ impl Identifier {
 }
 
 /// Case counts in URIs. It does not count in host names, and by convention not in e-mail addresses
-/// and
-/// accounts.
+/// and accounts.
 fn is_same(one: &AlternativeName, other: &AlternativeName) -> bool {
     use AlternativeName::{Address, Dns, Email, Uri, UserPrincipalName};
     match (one, other) {

@@ -99,8 +99,7 @@ pub enum Error {
 
 impl Error {
     /// The error for a TLS alert with which the peer ended the handshake. The alert code is the
-    /// lowest
-    /// byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
+    /// lowest byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
     pub fn from_alert(alert: u8) -> Self {
         Self::RefusedByPeer(alert.into())
     }

@@ -7,8 +7,7 @@
 //!
 //! TLS sessions are not resumed, and no data are sent before the handshake is complete. Otherwise a
 //! decision about a peer would stay valid after its reason has changed. SMB connections last long,
-//! so
-//! that a round trip at their start costs little.
+//! so that a round trip at their start costs little.
 
 mod certificate;
 mod client_access;

@@ -109,8 +109,7 @@ impl DistinguishedName {
     }
 
     /// Compares two names, without regard to case and white space (RFC 5280 7.1), and to the order
-    /// of
-    /// the parts: tools print both orders.
+    /// of the parts: tools print both orders.
     pub fn is(&self, other: &Self) -> bool {
         let (own, other) = (self.folded(), other.folded());
         own.len() == other.len()

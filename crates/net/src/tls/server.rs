@@ -18,8 +18,7 @@ use super::{
 };
 
 /// Shortest time between two checks of the files: the checks cost nothing, and a renewed
-/// certificate
-/// is in use soon.
+/// certificate is in use soon.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The purpose of [`Server::reset_key`], for its derivation.
 const RESET_KEY: &[u8] = b"smbeam: stateless resets of QUIC";
@@ -161,8 +160,7 @@ impl fmt::Debug for Server {
 
 impl Server {
     /// Reads the files, or makes the certificate. Later reads have the rights that the calling
-    /// thread
-    /// has now.
+    /// thread has now.
     ///
     /// # Errors
     /// A file is missing or invalid, or cannot be written.
@@ -196,10 +194,8 @@ impl Server {
     }
 
     /// The configuration for the next handshake. Call it for each handshake: it reads changed
-    /// files,
-    /// at most every few seconds. Unchanged files result in the same [`Arc`]. Errors are logged,
-    /// and
-    /// the old configuration stays in use.
+    /// files, at most every few seconds. Unchanged files result in the same [`Arc`]. Errors are
+    /// logged, and the old configuration stays in use.
     pub fn config(&self) -> Arc<ServerConfig> {
         let mut state = self.lock();
         if state.checked.elapsed() >= CHECK_INTERVAL {
@@ -215,8 +211,7 @@ impl Server {
     }
 
     /// A secret for stateless resets. It depends on the private key only, so that a restarted
-    /// server
-    /// can reset the connections of its predecessor.
+    /// server can reset the connections of its predecessor.
     pub fn reset_key(&self) -> [u8; 32] {
         self.reset_key
     }

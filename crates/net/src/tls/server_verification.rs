@@ -113,8 +113,7 @@ impl Handshake {
     }
 
     /// The reason why the certificate of the server was refused, if it was. It has more detail than
-    /// a
-    /// TLS alert.
+    /// a TLS alert.
     pub fn refusal(&self) -> Option<Error> {
         self.verifier.refusal().clone()
     }
@@ -167,8 +166,7 @@ impl Trusted {
 }
 
 /// The certificate authorities of the system. They are read once: there are hundreds, and they
-/// change
-/// with the system's packages only.
+/// change with the system's packages only.
 fn system_roots() -> Result<Arc<RootCertStore>, Error> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {

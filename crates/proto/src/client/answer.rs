@@ -1,8 +1,7 @@
 //! Verified responses, compared with their requests. \[MS-SMB2\] 3.2.5.4 to 3.2.5.18
 //!
 //! The server may lie, so a malformed response fails its request, and so does one with more than
-//! the
-//! request asked for.
+//! the request asked for.
 
 use alloc::vec::Vec;
 

@@ -39,8 +39,7 @@ pub struct Config {
     /// Whether a login that the server maps to its guest account succeeds. A guest has no keys.
     pub allow_guest: bool,
     /// Whether a transport that is as secure may replace encryption: QUIC with a verified server.
-    /// With
-    /// [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
+    /// With [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
     /// Shortest READ or WRITE in bytes whose data move by RDMA. Shorter data cost less in messages.
     /// cifs.ko has the same value.

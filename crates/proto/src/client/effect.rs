@@ -19,8 +19,7 @@ pub type Effects = Queue<Effect>;
 #[derive(Debug)]
 pub enum Effect {
     /// Send a frame. The driver sends frames in the order of their effects. The token of a payload
-    /// is
-    /// the number of its request.
+    /// is the number of its request.
     Send(Outbound),
     /// Process the server's token of the login, and pass the result to
     /// [`Connection::authenticated`](super::Connection::authenticated), at once or later. The first
@@ -99,8 +98,7 @@ pub enum Expect {
     Frame,
     /// An unencrypted READ response that matches its request, as far as its start shows. The first
     /// `head` bytes of the frame are the message. The rest, `len` bytes, belongs at the start of
-    /// the
-    /// destination of `request`. The driver passes both to `receive_split`.
+    /// the destination of `request`. The driver passes both to `receive_split`.
     Split {
         /// Length of the message before the data in bytes.
         head: usize,

@@ -19,10 +19,8 @@ impl Connection {
     /// or the whole frame.
     ///
     /// Only one kind of frame is split: an unencrypted response to a READ, alone in its frame, with
-    /// at
-    /// most the requested data and nothing behind them. Every other kind is not safe, or not worth
-    /// it.
-    /// A request with several READs has no destination for each.
+    /// at most the requested data and nothing behind them. Every other kind is not safe, or not
+    /// worth it. A request with several READs has no destination for each.
     pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.split(start, frame_len).unwrap_or(Expect::Frame)
     }

@@ -214,8 +214,7 @@ mod tests {
     }
 
     /// The count of overtaking requests is limited, but the request that the first one is behind
-    /// may
-    /// always overtake it.
+    /// may always overtake it.
     #[test]
     fn a_request_behind_a_later_one_does_not_block_the_queue() {
         let mut queue = Queue::default();

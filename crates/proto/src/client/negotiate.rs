@@ -28,8 +28,7 @@ use super::violation::Violation;
 use crate::carrier::Carrier;
 
 /// Largest READ or WRITE in bytes, independent of configuration and server: a request costs
-/// credits,
-/// of which a connection has few.
+/// credits, of which a connection has few.
 pub const IO_MAX: u32 = 8 * 1024 * 1024;
 
 impl Connection {
@@ -331,8 +330,7 @@ fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> 
         // Messages that one channel leaves to its transport would be unprotected on the other.
         && *transport_security == channel.transport_security;
     // Data that fit one channel must fit each, also without RDMA. Other buffers are short, or can
-    // be
-    // shortened.
+    // be shortened.
     let fits_inline = *max_inline_read <= channel.max_inline_read
         && *max_inline_write <= channel.max_inline_write;
     let fits = *max_read <= channel.max_read

@@ -60,8 +60,7 @@ impl Connection {
     }
 
     /// Takes the result of [`Effect::Expose`]: pieces with exactly the requested length, or `None`
-    /// if
-    /// the memory cannot be registered. Without memory the data move in messages, if they fit.
+    /// if the memory cannot be registered. Without memory the data move in messages, if they fit.
     ///
     /// # Panics
     /// The pieces have another length, or there are more than the transport allows.
@@ -117,8 +116,7 @@ impl Connection {
     }
 
     /// Takes note that the server invalidated a registration. The driver calls this before it
-    /// passes
-    /// the frame of that message. An unknown key has no effect.
+    /// passes the frame of that message. An unknown key has no effect.
     pub fn invalidated(&mut self, key: u32) {
         let memories = self.flights.values_mut();
         let mut memories = memories.filter_map(|flight| flight.memory.as_mut());

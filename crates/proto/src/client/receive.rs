@@ -141,8 +141,7 @@ impl Connection {
     }
 
     /// Handles an interim response. It is not signed, and does not need to be: it changes only how
-    /// the
-    /// request can be canceled. In an encrypted session it is encrypted. \[MS-SMB2\] 3.2.5.1.5
+    /// the request can be canceled. In an encrypted session it is encrypted. \[MS-SMB2\] 3.2.5.1.5
     fn take_interim(&mut self, message: &Message<'_>) -> Result<(), Violation> {
         let header = &message.header;
         let session = self.session.as_ref();
@@ -175,8 +174,7 @@ impl Connection {
             Status::USER_SESSION_DELETED | Status::NETWORK_SESSION_EXPIRED
         );
         // A server that dropped the session has no keys to sign this. An attacker who sends it
-        // could
-        // as well break the connection.
+        // could as well break the connection.
         if is_over {
             return Err(Violation::SessionGone(header.status));
         }

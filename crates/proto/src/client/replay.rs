@@ -29,8 +29,7 @@ pub enum Plan {
     /// Fail it: the client cannot find out whether the server executed it.
     GiveUp,
     /// Send it as a replay with a higher ChannelSequence: the server recognizes a request that it
-    /// has
-    /// executed, or a second execution has the same effect.
+    /// has executed, or a second execution has the same effect.
     Replay,
     /// Send it unchanged.
     Again,

@@ -326,14 +326,12 @@ pub enum Failure {
     /// The response has more than the request asked for.
     Excess(&'static str),
     /// The time limit passed, and the client sent a CANCEL. The driver may still be sending the
-    /// data
-    /// of a WRITE.
+    /// data of a WRITE.
     TimedOut,
     /// The driver canceled it.
     Cancelled,
     /// The client cannot send it: the buffer is longer than the server accepts, it needs more
-    /// credits
-    /// than the server grants, or the session cannot encrypt.
+    /// credits than the server grants, or the session cannot encrypt.
     Unsendable(&'static str),
 }
 

@@ -28,8 +28,7 @@ pub struct Session {
     /// Whether all messages are encrypted.
     pub encrypt: bool,
     /// Session.SigningKey, the key of the first channel, with which further channels prove that
-    /// they
-    /// belong to the session. `None` for a guest.
+    /// they belong to the session. `None` for a guest.
     pub(super) signing: Option<Arc<SigningKey>>,
     /// Session.EncryptionKey and Session.DecryptionKey.
     pub(super) encryption: Option<EncryptionKeys>,
@@ -38,8 +37,7 @@ pub struct Session {
     /// Session.ChannelSequence: count of lost channels. \[MS-SMB2\] 3.2.1.3
     pub(super) channel_sequence: AtomicU16,
     /// The opens with an oplock or a lease: a break may arrive on any channel. The lock is taken
-    /// for
-    /// the CREATE and CLOSE of such opens and for breaks, never across a call.
+    /// for the CREATE and CLOSE of such opens and for breaks, never across a call.
     pub(super) caching: Mutex<CachingTable>,
 }
 
@@ -73,9 +71,8 @@ impl Session {
     }
 
     /// Takes note of a lost channel, before its pending requests are returned: once a request
-    /// carries
-    /// the new sequence, the server refuses late requests of the lost channel. A connection calls
-    /// this at its end. \[MS-SMB2\] 3.2.7.1
+    /// carries the new sequence, the server refuses late requests of the lost channel. A connection
+    /// calls this at its end. \[MS-SMB2\] 3.2.7.1
     pub fn channel_lost(&self) {
         self.channel_sequence.fetch_add(1, Ordering::AcqRel);
     }

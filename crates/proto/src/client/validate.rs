@@ -1,9 +1,8 @@
 //! Validation of NEGOTIATE: FSCTL_VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 3.2.5.5
 //!
 //! In 3.1.1 the hash over NEGOTIATE is part of every key. Before that, an attacker in the path
-//! could
-//! remove dialects from the offer. So the client asks the server, under the key of the session, for
-//! the offer that it received.
+//! could remove dialects from the offer. So the client asks the server, under the key of the
+//! session, for the offer that it received.
 
 use wire::dialect::Dialect;
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
@@ -23,8 +22,7 @@ const ANSWER_LEN: u32 = 24;
 
 impl Connection {
     /// Whether the server must confirm NEGOTIATE: in dialects 3.0 and 3.0.2, and in 2.x if the
-    /// client
-    /// offered 3.x. A guest has no key for that.
+    /// client offered 3.x. A guest has no key for that.
     pub(super) fn needs_validation(&self, session: &Session) -> bool {
         let offered_3 = (self.config.dialects.iter()).any(|dialect| *dialect >= Dialect::SMB_3_0);
         offered_3 && session.negotiated.dialect < Dialect::SMB_3_1_1 && self.channel.is_some()
@@ -70,8 +68,7 @@ impl Connection {
         match message.header.status {
             Status::SUCCESS => self.check_validation(message.bytes)?,
             // An old server does not know the request and returns a signed error, which an attacker
-            // in
-            // the path cannot do. [MS-SMB2] 3.2.5.5
+            // in the path cannot do. [MS-SMB2] 3.2.5.5
             Status::NOT_SUPPORTED | Status::INVALID_DEVICE_REQUEST | Status::FILE_CLOSED => {}
             _ => {
                 return Err(Violation::NegotiateTampered(

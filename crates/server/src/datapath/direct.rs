@@ -1,22 +1,18 @@
 //! READ and WRITE past the page cache (O_DIRECT), between the disk and buffers of the pool.
 //!
 //! Direct I/O is for large transfers that begin on the alignment of the file system, in the file
-//! and
-//! in memory. A READ may end anywhere: its length is rounded up, and the result is cut. A WRITE
-//! that
-//! ends off the alignment, as at the end of most files, goes through the page cache as a whole. So
-//! do all small transfers: a cached page is faster than the disk.
+//! and in memory. A READ may end anywhere: its length is rounded up, and the result is cut. A WRITE
+//! that ends off the alignment, as at the end of most files, goes through the page cache as a
+//! whole. So do all small transfers: a cached page is faster than the disk.
 //!
 //! # Direct and cached I/O at the same time
 //!
 //! The kernel keeps them coherent if they run one after the other. A direct transfer first writes
 //! the dirty pages of its range to the disk. A direct write also drops these pages, so that the
-//! next
-//! cached read fetches them again. A cached write to the same pages during a direct write is not
-//! coherent, so the file system separates the writes of both kinds ([`Direct::guard`]). It cannot
-//! do
-//! so for local processes that write at the same time, or that change a mapped page: as with all
-//! direct I/O, they may read old bytes, and a flush may fail.
+//! next cached read fetches them again. A cached write to the same pages during a direct write is
+//! not coherent, so the file system separates the writes of both kinds ([`Direct::guard`]). It
+//! cannot do so for local processes that write at the same time, or that change a mapped page: as
+//! with all direct I/O, they may read old bytes, and a flush may fail.
 //!
 //! Direct transfers wait for the disk, so they always run on the ring.
 

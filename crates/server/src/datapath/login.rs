@@ -14,8 +14,7 @@ use super::context::{Context, Started};
 use crate::unix_account;
 
 /// Starts the next step of a login. A step that may block runs on a thread. The outcome of a
-/// refused
-/// login waits for the configured delay.
+/// refused login waits for the configured delay.
 pub(crate) fn authenticate(
     context: &Rc<Context>,
     step: Authenticate,

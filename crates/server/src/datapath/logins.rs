@@ -17,8 +17,7 @@ pub(super) struct Logins {
 
 impl Logins {
     /// Takes the acceptor of a login for its next step. The first step makes the acceptor. `None`
-    /// if
-    /// the connection has too many pending logins.
+    /// if the connection has too many pending logins.
     ///
     /// # Panics
     /// A step of this login runs: the core starts one at a time.

@@ -1,11 +1,10 @@
 //! Does what the core asks for: files, and the bytes between files and sockets.
 //!
 //! Every operation is first tried without waiting. Reads of cached pages, writes into the page
-//! cache
-//! and metadata with cached directory entries are plain system calls, which is faster than any
-//! queue
-//! (see docs/design/data-path.md). An operation that would block continues on the ring (reads and
-//! writes of files) or on a thread (the rest), and the connection handles other requests meanwhile.
+//! cache and metadata with cached directory entries are plain system calls, which is faster than
+//! any queue (see docs/design/data-path.md). An operation that would block continues on the ring
+//! (reads and writes of files) or on a thread (the rest), and the connection handles other requests
+//! meanwhile.
 //!
 //! The functions take a [`Context`] and return a [`Started`] operation. They never call the core.
 

@@ -30,8 +30,7 @@ fn client_memory(context: &Context) -> RdmaMemory {
 }
 
 /// Starts a READ into the memory of the client that `pieces` describe. Cached data go there at
-/// once,
-/// directly from the page cache if the provider supports that.
+/// once, directly from the page cache if the provider supports that.
 pub(crate) fn read(
     context: &Rc<Context>,
     plan: &ReadPlan,

@@ -16,8 +16,7 @@ use super::outcome;
 use super::span::Span;
 
 /// Longest READ, in bytes, that is copied next to the head of its response. One part to send
-/// instead
-/// of two is worth more than the copy. It also saves a buffer of the pool.
+/// instead of two is worth more than the copy. It also saves a buffer of the pool.
 const SMALL_READ: usize = 16 << 10;
 
 /// Starts a READ into the response.

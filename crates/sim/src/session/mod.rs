@@ -9,8 +9,7 @@
 //! client has already resent on another channel.
 //!
 //! A `peer` drives the client's core as crates/client does, a `script` chooses its requests, and
-//! the
-//! `books` contain the expected state.
+//! the `books` contain the expected state.
 
 mod act;
 mod answers;

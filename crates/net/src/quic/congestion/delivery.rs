@@ -3,8 +3,7 @@
 //! The rate is the number of bytes delivered while a packet was in flight, divided by that time or
 //! by the time of sending them, whichever is longer. quinn-proto reports the send time of packets
 //! when they are sent and when they are acknowledged. So the state of a packet is stored by its
-//! send
-//! time, once for all packets of one turn.
+//! send time, once for all packets of one turn.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

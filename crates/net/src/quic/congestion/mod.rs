@@ -9,8 +9,7 @@
 //!
 //! Loss counts only above the usual loss of a path. The window then shrinks until the loss is below
 //! it. From time to time the window is small for two round trips, to measure the shortest
-//! round-trip
-//! time.
+//! round-trip time.
 //!
 //! quinn-proto has a BBR controller, too. It computes the rate as one packet per acknowledgement,
 //! which is too low by the number of packets that an acknowledgement covers: 64 here. It stalls on
@@ -43,8 +42,7 @@ const GAIN_LOSSY: u64 = 17;
 /// Number of round trips without growth by a quarter after which the rate is known.
 const FLAT_ROUNDS: u32 = 3;
 /// Number of rounds for which the highest rate is valid. A round has a minimum time, so that a
-/// thread
-/// that waits for a processor does not make the path appear slow.
+/// thread that waits for a processor does not make the path appear slow.
 const ROUNDS_KEPT: u64 = 10;
 const ROUND_LEAST: Duration = Duration::from_millis(10);
 /// Time after which the shortest round-trip time is measured again.
@@ -52,8 +50,7 @@ const ROUND_TRIP_KEPT: Duration = Duration::from_secs(10);
 /// Number of round trips of a measurement: one empties the queue, one measures.
 const PROBE_ROUNDS: u32 = 2;
 /// Loss above one byte in this number (5 %) counts as congestion, measured over at least this
-/// number
-/// of datagrams.
+/// number of datagrams.
 const LOSS_PARTS: u64 = 20;
 const LOSS_DATAGRAMS: u64 = 100;
 /// Number of rounds with little loss after which the ceiling of the window rises twice as fast. In
