@@ -365,7 +365,7 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
         (
             "bytes behind",
             vec![hello.encode(), [of(2).encode(), vec![1]].concat()],
-            "bytes behind",
+            "bytes after a header",
         ),
         (
             "much behind",

@@ -444,7 +444,7 @@ fn a_directory_in_the_way_of_a_file(transport: &str) -> Result<()> {
 fn a_url_that_is_none() -> Result<()> {
     let client = Client::of("127.0.0.1:1")?;
     for (arguments, word) in [
-        (&["ls", "smb://"][..], "no host"),
+        (&["ls", "smb://"][..], "the host is missing"),
         (&["ls", "smb://host:x/data"], "not a port"),
         (&["ls", "smb://host/data/%zz"], "hexadecimal"),
         (&["ls", "smb://host/data/../x"], "`..`"),

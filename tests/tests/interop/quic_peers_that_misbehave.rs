@@ -332,7 +332,7 @@ fn a_frame_that_trickles_in_is_not_awaited() -> Result<()> {
             break;
         }
     }
-    site.check_log(peer(&mut stranger), &["a frame took too long"])?;
+    site.check_log(peer(&mut stranger), &["a frame arrives too slowly"])?;
     let reaction = stranger.reaction()?;
     ensure!(reaction == Reaction::Closed, "it goes on: {reaction:?}");
     site.check_others()

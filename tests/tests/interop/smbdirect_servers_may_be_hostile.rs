@@ -216,7 +216,7 @@ fn transfers_of_a_server_are_checked() -> Result<()> {
             "nothing, of much",
             Transfer::of(0, 5),
             0,
-            "a fragment states 5 bytes",
+            "a fragment states 5 remaining bytes",
         ),
         (
             "offset",
