@@ -1,9 +1,9 @@
-//! Processes that end with what holds them.
+//! Background processes that end with the value that owns them.
 
 use std::io;
 use std::process::{Child, Command};
 
-/// A process that is killed when this is dropped, whichever way a test ends.
+/// A process that is killed when this value is dropped, also after a failure of the test.
 #[derive(Debug)]
 pub struct Background(pub Child);
 

@@ -27,7 +27,7 @@ pub struct Client {
     environment: Vec<(String, Option<String>)>,
 }
 
-/// What a command printed, and how it ended.
+/// The output and the exit code of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Its standard output.

@@ -23,14 +23,14 @@ pub const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 pub const RECEIVES: u32 = 255;
 /// Bytes of a header of the emulation.
 const HEADER_BYTES: usize = 24;
-/// Bytes of what stands in front of data. \[MS-SMBD\] 2.2.3
+/// Bytes of the data transfer header, with its padding. \[MS-SMBD\] 2.2.3
 const TRANSFER_BYTES: usize = 24;
 /// Messages that are received before their credits are granted anew without data.
 const OWED_MAX: u16 = 64;
 
-/// What the messages of the emulation are.
+/// The kinds of the messages of the emulation.
 pub mod kind {
-    /// First, both ways.
+    /// The first message of both peers.
     pub const HELLO: u8 = 1;
     /// Receives were posted.
     pub const POSTED: u8 = 2;
@@ -48,7 +48,7 @@ pub mod kind {
     pub const WITHDRAWN: u8 = 8;
 }
 
-/// One message of the emulation without what follows it.
+/// The header of a message of the emulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// One of [`kind`].
@@ -102,7 +102,7 @@ impl Negotiate {
     }
 }
 
-/// What stands in front of data. \[MS-SMBD\] 2.2.3
+/// A data transfer header. \[MS-SMBD\] 2.2.3
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// The fields of 16 bits: CreditsRequested, CreditsGranted, Flags, Reserved.
@@ -134,7 +134,7 @@ impl Transfer {
     }
 }
 
-/// What was heard.
+/// The next event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A SEND of these bytes.
@@ -143,7 +143,7 @@ pub enum Heard {
     Other(u8),
     /// The peer has closed.
     Closed,
-    /// Nothing, for as long as was waited.
+    /// Nothing within the time limit.
     Nothing,
 }
 
@@ -152,17 +152,17 @@ pub enum Heard {
 pub struct Direct {
     socket: Socket,
     port: u16,
-    /// SENDs that we may make.
+    /// SENDs that this client may make.
     credits: u32,
-    /// What was received, for which no credit was granted anew.
+    /// Number of received SENDs that are not yet granted as new credits.
     owed: u16,
     /// Bytes of one SEND that the peer takes.
     max_send: usize,
     /// Bytes of one SEND that we take.
     max_receive: usize,
-    /// Of a message that comes in.
+    /// The received fragments of a message.
     assembly: Vec<u8>,
-    /// Messages that came in while a credit was waited for.
+    /// Messages that arrived during a wait for credits.
     waiting: VecDeque<Vec<u8>>,
 }
 
@@ -180,7 +180,7 @@ impl Direct {
         Ok(Self::on(socket, port))
     }
 
-    /// What was accepted.
+    /// An accepted connection.
     pub fn on(socket: Socket, port: u16) -> Self {
         Self {
             socket,
@@ -202,12 +202,12 @@ impl Direct {
         Ok(direct)
     }
 
-    /// What the server calls us in its log.
+    /// The name of this client in the server's log.
     pub fn name(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Credits that we have.
+    /// Credits of this client.
     pub fn credits(&self) -> u32 {
         self.credits
     }
@@ -222,7 +222,7 @@ impl Direct {
         }
     }
 
-    /// Says something of the emulation.
+    /// Sends a header of the emulation.
     pub fn say(&self, header: Header) -> Result<()> {
         self.raw(&header.encode())
     }
@@ -294,7 +294,7 @@ impl Direct {
         Ok(())
     }
 
-    /// Grants what is owed along with a SEND.
+    /// Sends `data`, and grants all owed credits with it.
     fn send_granting(&mut self, mut transfer: Transfer, data: &[u8]) -> Result<()> {
         while self.credits == 0 {
             let heard = self.hear_transfer(ANSWER_LIMIT)?;
@@ -313,7 +313,7 @@ impl Direct {
         self.raw(&[header.encode(), transfer.encode(data)].concat())
     }
 
-    /// What comes next.
+    /// Waits for the next event.
     pub fn hear(&self, limit: Duration) -> Result<Heard> {
         let mut bytes = vec![0; 1 << 17];
         self.socket
@@ -362,7 +362,7 @@ impl Direct {
         }
     }
 
-    /// Takes one transfer in, and what it grants.
+    /// Receives one transfer with its credits.
     fn hear_transfer(&mut self, limit: Duration) -> Result<Heard> {
         let heard = self.hear_sent(limit)?;
         let Heard::Sent(bytes) = &heard else {
@@ -391,7 +391,7 @@ impl Direct {
         Ok(heard)
     }
 
-    /// Whether the peer closes; what it says until then is passed over.
+    /// Whether the peer closes within `limit`; messages before that are ignored.
     pub fn is_closed(&self, limit: Duration) -> Result<bool> {
         let end = Instant::now() + limit;
         loop {

@@ -1,8 +1,8 @@
 //! An exerciser of one file: writes, reads, truncates, copies, makes holes and reopens at random,
-//! and compares with what the file must hold.
+//! and compares with the expected bytes.
 //!
-//! What the file lies on is a [`Storage`]: a mounted file system, or a client's library. A
-//! difference ends it with the operations that led there; the same seed does the same again.
+//! The file is on a [`Storage`]: a mounted file system, or a client's library. A difference ends
+//! the run with the last operations; the same seed repeats the same operations.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub const PAGE: u64 = 4096;
 /// Number of the last operations that a failure reports.
 const HISTORY: usize = 16;
 
-/// Where the file is.
+/// The location of the file.
 pub trait Storage {
     /// Writes all of `bytes` at `offset`.
     fn write(&mut self, bytes: &[u8], offset: u64) -> Result<()>;
@@ -24,14 +24,14 @@ pub trait Storage {
     fn read(&mut self, length: usize, offset: u64) -> Result<Vec<u8>>;
     /// Gives the file another length.
     fn set_len(&mut self, length: u64) -> Result<()>;
-    /// The length that the file is said to have.
+    /// The length of the file that the storage reports, in bytes.
     fn length(&mut self) -> Result<u64>;
-    /// Sees to it that what was written is kept.
+    /// Writes all data to stable storage.
     fn sync(&mut self) -> Result<()>;
     /// Closes the file and opens it again.
     fn reopen(&mut self) -> Result<()>;
 
-    /// What a copy of the whole file of `length` bytes holds, if this can make one.
+    /// The bytes of a copy of the whole file of `length` bytes, if the storage can copy.
     fn copied(&mut self, _length: u64) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -68,7 +68,7 @@ pub struct Sizes {
     pub file: u64,
     /// One read or write at most.
     pub io: u64,
-    /// What offsets and lengths are multiples of.
+    /// Offsets and lengths are multiples of this number of bytes.
     pub alignment: u64,
 }
 
@@ -92,7 +92,7 @@ impl Sizes {
 pub struct Exerciser<S> {
     storage: S,
     sizes: Sizes,
-    /// What the file must hold.
+    /// The expected bytes of the file.
     model: Vec<u8>,
     random: Random,
     history: VecDeque<String>,
@@ -186,7 +186,7 @@ impl<S: Storage> Exerciser<S> {
         Ok(())
     }
 
-    /// What is said to be a hole is zero.
+    /// Checks that reported holes contain zeros.
     fn check_holes(&mut self) -> Result<()> {
         if !self.storage.has_holes() {
             return Ok(());
@@ -236,7 +236,7 @@ impl<S: Storage> Exerciser<S> {
         self.compare(&found, 0, self.sizes.file)
     }
 
-    /// Compares what a read found with what it should have.
+    /// Compares the bytes of a read with the expected ones.
     fn compare(&self, found: &[u8], offset: u64, length: u64) -> Result<()> {
         let len = self.model.len();
         let start = usize::try_from(offset)?.min(len);

@@ -1,4 +1,4 @@
-//! Files to move about, and the proof that they are the same on the other side.
+//! Files for transfers, and comparisons of the files at both ends.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read as _, Write as _};

@@ -18,7 +18,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The same where the devices are software, too.
 const RDMA_TIME_LIMIT: Duration = Duration::from_secs(600);
 const MEMORY_MIB: u32 = 512;
-/// The shares lie in the memory of the guest that has RDMA, and both ends of the transfers.
+/// The memory of the RDMA guest holds the shares and both ends of the transfers.
 const RDMA_MEMORY_MIB: u32 = 1536;
 /// Where there is one processor, a program that waits by asking again starves its peer.
 const RDMA_PROCESSORS: u32 = 2;
@@ -39,7 +39,7 @@ enum Machine<'a> {
     WithRdma,
 }
 
-/// What a guest left behind.
+/// The result of a guest.
 #[derive(Debug)]
 pub struct Report {
     /// Everything it printed.
@@ -58,7 +58,7 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// The guest of the lab that has RDMA, and a network of its own.
+    /// The guest of the lab with RDMA, and with a separate network.
     pub fn with_rdma(lab: &'a Lab) -> Guest<'a> {
         Guest {
             lab,
@@ -103,7 +103,7 @@ impl<'a> Guest<'a> {
         })
     }
 
-    /// The kernel's process; what it keeps about itself lies in `directory`.
+    /// The process of the kernel, with its state in `directory`.
     fn machine(&self, directory: &Path) -> Command {
         let holder = match self.machine {
             Machine::OnTap(namespace) => Some(namespace.holder()),

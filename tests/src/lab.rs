@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The recipe of the Samba part. A change to what the part holds must raise it: older labs are
+/// The recipe of the Samba part. A change of the contents of the part must raise it: older labs are
 /// built anew.
 pub const SAMBA_RECIPE: u32 = 2;
 /// The recipe of the guest part.
@@ -19,13 +19,13 @@ pub const GUEST_RECIPE: u32 = 1;
 pub const RDMA_RECIPE: u32 = 1;
 /// The recipe of the RDMA part's kernel, which is kept beside the root file system.
 pub const KERNEL_RECIPE: u32 = 1;
-/// Where the guest's kernel lies inside the lab's root.
+/// Path of the guest's kernel inside the lab's root.
 pub const GUEST_KERNEL: &str = "/usr/bin/linux.uml";
-/// Where the RDMA guest's kernel lies inside the lab's root.
+/// Path of the RDMA guest's kernel inside the lab's root.
 pub const RDMA_KERNEL: &str = "/usr/lib/smbeam-lab/linux-rdma";
-/// Where the programs of ksmbd lie inside the lab's root, beside Samba's.
+/// Path of the programs of ksmbd inside the lab's root, beside Samba's.
 pub const KSMBD_DIRECTORY: &str = "/opt/ksmbd-tools";
-/// Where the first process of the guests lies inside the lab's root.
+/// Path of the first process of the guests inside the lab's root.
 pub const GUEST_INIT: &str = "/usr/lib/smbeam-lab/guest-init";
 
 /// The directory that the lab's commands share with the host, under the same path.
@@ -113,7 +113,7 @@ impl Lab {
         fs::read_to_string(self.stamp(part)).is_ok_and(|text| text.trim() == part.recipe())
     }
 
-    /// The file that says by which recipe `part` was built.
+    /// The file with the recipe that built `part`.
     pub fn stamp(&self, part: Part) -> PathBuf {
         self.root.join("usr/lib/smbeam-lab").join(part.name())
     }
@@ -170,7 +170,7 @@ impl Part {
         }
     }
 
-    /// The variable in which `cargo xtask test` says why there is no such part.
+    /// The variable in which `cargo xtask test` passes the reason for a missing part.
     pub fn missing_variable(self) -> &'static str {
         match self {
             Part::Samba => "SMBEAM_LAB_MISSING",
@@ -183,7 +183,7 @@ impl Part {
         env::var(self.missing_variable()).map_or(Ok(()), |reason| Err(Missing(reason)))
     }
 
-    /// What its stamp must say.
+    /// The expected content of its stamp.
     pub fn recipe(self) -> String {
         match self {
             Part::Samba => SAMBA_RECIPE.to_string(),
@@ -201,7 +201,7 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Where the lab lies: `$SMBEAM_LAB`, or a directory in the user's cache that every clone shares.
+/// The directory of the lab: `$SMBEAM_LAB`, or one in the user's cache that all clones share.
 pub fn directory() -> PathBuf {
     if let Some(directory) = env::var_os("SMBEAM_LAB") {
         return directory.into();

@@ -1,10 +1,9 @@
 //! Tests of smbeam against peers of other projects.
 //!
 //! The library finds the peers ([`lab`]), starts the server under test ([`subject`]) and drives the
-//! clients; the modules in `tests/interop/` are named after what they promise.
-//! `SMBEAM_SUBJECT=samba` runs
-//! every test against the lab's own smbd: a test that smbd fails says more about the test than
-//! about smbeam.
+//! clients; the modules in `tests/interop/` are named after their promises.
+//! `SMBEAM_SUBJECT=samba` runs every test against the lab's smbd: a test that smbd fails is
+//! probably wrong.
 #![forbid(unsafe_code)]
 
 pub mod background;

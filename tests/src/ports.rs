@@ -1,7 +1,7 @@
 //! Ports that belong to one test, beside other tests in other processes.
 //!
 //! The kernel would choose a free port, and could give it to a client of another test before the
-//! server of this one binds it. So the ports of servers lie below the range that the kernel chooses
+//! server of this one binds it. So the ports of servers are below the range that the kernel chooses
 //! from, and each is reserved by a lock on a file.
 
 use std::fs::{self, File};

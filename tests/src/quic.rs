@@ -1,4 +1,4 @@
-//! A client of QUIC that does what a test wants, within the rules or beyond them.
+//! A client of QUIC that a test controls, within the rules or beyond them.
 //!
 //! The packets are quinn-proto's, which follows the rules. False transport parameters of the server
 //! (`transport_parameters`) make it break them. A client runs only during the calls of its methods
@@ -28,7 +28,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 /// Bytes of the largest datagram.
 const DATAGRAM_MAX: usize = 65_527;
 
-/// What a client is like.
+/// The properties of a client.
 #[derive(Clone, Debug)]
 pub struct Manner {
     /// Its address.
@@ -112,7 +112,7 @@ impl Peer {
         Ok(self.socket.local_addr()?)
     }
 
-    /// Opens one more stream. What is written and read from here on is on the first.
+    /// Opens one more stream. Later writes and reads use the first stream.
     pub fn open(&mut self, direction: Dir) -> Result<StreamId> {
         let opened = self.connection.streams().open(direction);
         let stream = opened.context("no stream may be opened")?;
@@ -179,7 +179,7 @@ impl Peer {
         }
     }
 
-    /// Reads what there is on the first stream; 0: there will be no more.
+    /// Reads the available bytes of the first stream; 0: it has ended.
     pub fn read(&mut self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
         let stream = self.stream.ok_or(ErrorKind::NotConnected)?;
         let mut result = None;
@@ -217,7 +217,7 @@ impl Peer {
         let _ = self.transmit();
     }
 
-    /// Takes back what was sent on the first stream. RFC 9000 19.4
+    /// Resets the first stream. RFC 9000 19.4
     pub fn reset(&mut self) -> Result<()> {
         let stream = self.stream.context("no stream")?;
         let reset = self
@@ -227,7 +227,7 @@ impl Peer {
         reset.map_err(|_| anyhow!("the stream is closed"))
     }
 
-    /// Wants nothing more on the first stream. RFC 9000 19.5
+    /// Asks the server to stop sending on the first stream. RFC 9000 19.5
     pub fn stop(&mut self) -> Result<()> {
         let stream = self.stream.context("no stream")?;
         let stopped = self

@@ -1,7 +1,7 @@
 //! A client that sends any bytes, valid or not.
 //!
-//! It knows just enough of SMB2 to begin a connection, and nothing of the crates under test: what
-//! it sends must not depend on them.
+//! It knows just enough of SMB2 to begin a connection, and does not use the crates under
+//! test: the sent bytes must not depend on them.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddrV4, TcpStream};
@@ -52,14 +52,14 @@ pub struct Raw {
     next_message_id: u64,
 }
 
-/// What carries the frames.
+/// The transport of the frames.
 #[derive(Debug)]
 enum Pipe {
     Tcp(TcpStream),
     Quic(Box<Peer>),
 }
 
-/// What a server did with what it got.
+/// A server's reaction to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// It answered with this frame, without the four bytes of its length.
@@ -101,7 +101,7 @@ impl Raw {
         }
     }
 
-    /// What it is on, where that is QUIC.
+    /// The QUIC client of the connection, if it uses QUIC.
     pub fn peer(&mut self) -> Option<&mut Peer> {
         match &mut self.pipe {
             Pipe::Tcp(_) => None,

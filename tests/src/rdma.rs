@@ -1,6 +1,6 @@
-//! What is done in a guest with RDMA, as scripts for its shell.
+//! Shell scripts for a guest with RDMA.
 
-/// What every script may call.
+/// The functions for every script.
 const FUNCTIONS: &str = include_str!("rdma/functions.sh");
 
 /// `body` with the functions in front, and with `variables`, which it sees by their names.

@@ -5,7 +5,7 @@
 
 use std::env;
 
-/// The environment variable that says how much a run does: `full`, or nothing.
+/// The environment variable for the scale of a run: `full`, or unset.
 pub const VARIABLE: &str = "SMBEAM_TEST_SCALE";
 
 /// Whether this is a full run.

@@ -23,7 +23,7 @@ const FLAG_RELATED: u32 = 0x0000_0004;
 /// Enough for every pipeline that a test builds.
 const CREDITS_ASKED: u16 = 512;
 
-/// What a server calls an open.
+/// A server's identifier of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(pub [u8; 16]);
 
@@ -92,7 +92,7 @@ impl Connection {
         self.raw.wait_for_data()
     }
 
-    /// What it is on, for what this does not know how to send.
+    /// The connection below, for other messages.
     pub fn into_raw(self) -> Raw {
         self.raw
     }
@@ -209,7 +209,7 @@ impl Connection {
 }
 
 impl Request {
-    /// Opens `name` if it is there. [MS-SMB2] 2.2.13
+    /// Opens `name` if it exists. [MS-SMB2] 2.2.13
     pub fn open(name: &str, access: u32) -> Request {
         Request::create(name, access, 1)
     }

@@ -14,7 +14,7 @@ use crate::wait;
 /// How long one run may take.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// How the client protects what it sends.
+/// The protection of the messages of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// Neither signed nor encrypted.
@@ -49,7 +49,7 @@ pub struct Smbclient<'a> {
     holder: Option<u32>,
 }
 
-/// What a run printed, and whether it succeeded.
+/// The output and the exit code of a run.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Everything that it printed.
@@ -100,7 +100,7 @@ impl<'a> Smbclient<'a> {
         self.login(&credentials(user))
     }
 
-    /// Logs in with what smbclient takes as `name%password`.
+    /// Logs in with smbclient's argument `name%password`.
     #[must_use]
     pub fn login(mut self, login: &str) -> Self {
         self.user = login.into();
@@ -199,7 +199,7 @@ impl<'a> Smbclient<'a> {
         command
     }
 
-    /// What smbclient is called with, apart from what it shall do.
+    /// The arguments of smbclient without its commands.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![format!("//{}/{}", self.host(), self.share)];
         match self.framing {

@@ -35,7 +35,7 @@ impl Stage {
         })
     }
 
-    /// One share, and what else `change` plans for the server.
+    /// One share, and the further changes of `change` to the plan.
     pub fn with(
         transport: &str,
         name: &str,

@@ -1,6 +1,6 @@
 //! The server under test: `smbeam serve` from this workspace, or the lab's smbd as a control.
 //!
-//! A [`Plan`] says what the server shall offer, in words that both understand; [`Server`] is the
+//! A [`Plan`] describes the server in terms that both support; [`Server`] is the
 //! running process. It is killed with the value, and its log is shown when the test panics.
 
 mod binary;
@@ -384,7 +384,7 @@ impl Drop for Server {
     }
 }
 
-/// Where and with what a server is started.
+/// The directory, the addresses and the plan of a server.
 struct Site<'a> {
     directory: &'a Path,
     addresses: [SocketAddrV4; TRANSPORTS.len()],
@@ -436,8 +436,8 @@ fn well_known_ports() -> [u16; TRANSPORTS.len()] {
     })
 }
 
-/// Whether there is a socket for each transport: that of TCP may be there before the others are.
-/// What was left behind by a server that was killed is in none of the kernel's tables.
+/// Whether each transport has a socket: that of TCP may exist before the others. Remains of a
+/// killed server are in none of the kernel's tables.
 fn listens_by_all(addresses: &[SocketAddrV4; TRANSPORTS.len()]) -> bool {
     let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
     let (tcp, udp, unix) = (table("tcp"), table("udp"), table("unix"));
@@ -457,7 +457,7 @@ fn listens_by_all(addresses: &[SocketAddrV4; TRANSPORTS.len()]) -> bool {
 fn listens(address: SocketAddrV4, holder: Option<u32>) -> bool {
     match holder {
         None => TcpStream::connect(address).is_ok(),
-        // Another namespace: its table of sockets says it. State 0A is LISTEN.
+        // Another namespace: read its table of sockets. State 0A is LISTEN.
         Some(pid) => {
             let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
             let port = format!(":{:04X} ", address.port());

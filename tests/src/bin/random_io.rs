@@ -1,4 +1,4 @@
-//! Exercises one file of a mounted file system and compares it with what it must hold.
+//! Exercises one file of a mounted file system and compares it with the expected bytes.
 //!
 //! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct]`. It runs on any mounted file
 //! system; the kernel guests run it on cifs mounts. `holes`: make some. `large`: megabytes at once.
@@ -178,7 +178,7 @@ impl Buffer {
 }
 
 fn read(file: &File, length: usize, offset: u64) -> Result<Vec<u8>> {
-    // In whole pages; what is behind the end of the file is not there anyway.
+    // Whole pages: the part of a page behind the end of the file does not count.
     let mut buffer = Buffer::new(length.next_multiple_of(PAGE as usize));
     let mut count = 0;
     while count < length {

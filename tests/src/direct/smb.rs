@@ -25,7 +25,7 @@ const WRITE: u16 = 9;
 /// A piece of memory: Offset, Token, Length. \[MS-SMBD\] 2.2.3.1
 pub type Piece = (u64, u32, u32);
 
-/// What carries the messages.
+/// The transport of the messages.
 #[derive(Debug)]
 pub enum Pipe {
     /// SMB Direct.
@@ -37,7 +37,7 @@ pub enum Pipe {
 /// A session with one open file.
 #[derive(Debug)]
 pub struct Session {
-    /// What carries it.
+    /// The transport of the session.
     pub pipe: Pipe,
     message_id: u64,
     session_id: u64,
@@ -45,7 +45,7 @@ pub struct Session {
     file: [u8; 16],
 }
 
-/// What a READ or WRITE says of memory.
+/// The fields of a READ or WRITE that describe memory.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// Channel
@@ -56,12 +56,12 @@ pub struct Named {
     pub info_offset: u16,
     /// ReadChannelInfoLength, WriteChannelInfoLength
     pub info_length: u16,
-    /// What is there.
+    /// The channel information.
     pub info: Vec<u8>,
 }
 
 impl Named {
-    /// `length` bytes in these pieces, as it should be said.
+    /// A valid description of `length` bytes in these pieces.
     pub fn new(length: u32, pieces: &[Piece]) -> Self {
         let mut info = Vec::new();
         for (offset, token, length) in pieces {
@@ -92,7 +92,7 @@ impl Session {
         Self::log_in(pipe, server.tcp, dialect, name)
     }
 
-    /// Logs in over what is negotiated and opens `name`, which must be there.
+    /// Logs in on a negotiated connection and opens `name`, which must exist.
     pub fn log_in(pipe: Pipe, address: SocketAddrV4, dialect: u16, name: &str) -> Result<Self> {
         let mut session = Self {
             pipe,
@@ -116,7 +116,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Enters a share: what is asked from now on is asked there. Gives what it was before.
+    /// Connects to a share, for all later requests. Returns the previous tree.
     pub fn enter(&mut self, path: &str) -> Result<u32> {
         let path = utf16(path);
         let mut body = vec![9, 0, 0, 0, 72, 0];
@@ -128,7 +128,7 @@ impl Session {
         Ok(std::mem::replace(&mut self.tree_id, tree))
     }
 
-    /// Goes back to a share. Gives what it was before.
+    /// Returns to the tree of a share. Returns the previous tree.
     pub fn return_to(&mut self, tree: u32) -> u32 {
         std::mem::replace(&mut self.tree_id, tree)
     }
@@ -138,7 +138,7 @@ impl Session {
         self.call(raw::command::SESSION_SETUP, &body)
     }
 
-    /// Reads and writes what is there. [MS-SMB2] 2.2.13
+    /// Opens an existing file for reading and writing. [MS-SMB2] 2.2.13
     fn open(&mut self, name: &str) -> Result<()> {
         const ACCESS: u32 = 0x0012_019f;
         let name = utf16(name);

@@ -1,5 +1,5 @@
 # Runs a command with another directory as its root: enter ROOT [--bind DIR]... CMD [ARG]...
-# Started in a mount namespace of its own, so that the mounts end with the command and removing
+# Started in a separate mount namespace, so that the mounts end with the command and removing
 # ROOT is always safe. Each DIR is seen inside under the same path as outside.
 set -eu
 cwd=$(pwd -P)

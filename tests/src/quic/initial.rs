@@ -67,7 +67,7 @@ impl Initial {
         }
         put_varint(&mut packet, token.len() as u64);
         packet.extend_from_slice(token);
-        // The length of what follows, in two bytes.
+        // The length of the rest, in two bytes.
         let rest = size.saturating_sub(packet.len() + 2);
         let length = u16::try_from(rest).expect("a datagram is shorter") | 0x4000;
         packet.extend(length.to_be_bytes());
@@ -93,18 +93,18 @@ impl std::fmt::Debug for Initial {
     }
 }
 
-/// What a server answered to a first packet.
+/// A server's answer to a first packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It goes on: an Initial packet.
+    /// An Initial packet: the handshake continues.
     Initial,
-    /// The client is to come again, to this identifier and with this token.
+    /// A Retry packet: the client must repeat its packet with this identifier and this token.
     Retry(ConnectionId, Vec<u8>),
     /// Something else.
     Other,
 }
 
-/// What the first packet of a datagram is. RFC 9000 17.2
+/// The kind of the first packet of a datagram. RFC 9000 17.2
 pub fn answer(datagram: &[u8]) -> Answer {
     let read = || {
         let rest = datagram.strip_prefix(&[datagram[0], 0, 0, 0, 1])?;

@@ -135,7 +135,7 @@ fn text(site: &Site<'_>) -> String {
     text
 }
 
-/// What smbd calls a dialect: `SMB3_02` is 3.0.2.
+/// smbd's name of a dialect: `SMB3_02` is 3.0.2.
 fn protocol(dialect: &str) -> String {
     let (major, minor) = dialect.split_once('.').unwrap_or((dialect, ""));
     let minor = minor.replace('.', "");

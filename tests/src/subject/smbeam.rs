@@ -134,8 +134,8 @@ fn table(site: &Site<'_>) -> Table {
     table
 }
 
-/// A certificate of its own making, for the name by which clients of tests know the server, unless
-/// the plan has others.
+/// A self-signed certificate for the name that clients of tests use, unless the plan has another
+/// one.
 fn quic(site: &Site<'_>) -> Table {
     let mut quic = Table::new();
     quic.insert("names".into(), strings(&["localhost".to_owned()]));

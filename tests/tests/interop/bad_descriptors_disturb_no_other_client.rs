@@ -1,5 +1,5 @@
-//! READ and WRITE that name memory which is not there, not theirs or not so: the request is
-//! refused, or the connection ends where the device says so, and no byte goes astray.
+//! READ and WRITE with wrong descriptors of memory: the server refuses the request, or the device
+//! ends the connection, and no byte is read from or written to another place.
 
 use std::fs;
 
@@ -22,16 +22,16 @@ const MEMORY: usize = 8192;
 /// Its key, and that of memory which may be reached in the other way only.
 const KEY: u32 = 0x1234;
 const OTHER_KEY: u32 = 0x5678;
-/// Bytes that are asked for, unless a case says something else.
+/// Bytes of a request, unless a case has another length.
 const LENGTH: u32 = 4096;
 const INVALID_PARAMETER: u32 = 0xc000_000d;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It is done.
     Done,
-    /// It is refused, and the connection goes on.
+    /// It is refused, and the connection stays.
     Refused,
     /// It is done or refused: there is nothing to do.
     Either,
@@ -264,7 +264,7 @@ fn memory_is_checked_before_it_is_reached() -> Result<()> {
                 client.memory.fill(0xaa);
                 site.check().context(what)?;
             }
-            // What only 3.0.2 has.
+            // A value that only 3.0.2 has.
             let mut named = Named::new(LENGTH, &[(client.place(), KEY, LENGTH)]);
             named.channel = 2;
             let found = client.ask(&named)?;
@@ -282,7 +282,7 @@ fn memory_is_checked_before_it_is_reached() -> Result<()> {
     site.wait_until_alone()
 }
 
-/// What was refused has changed nothing, and nothing changes what may not be reached.
+/// Checks that a refused request has changed nothing, and that no request has changed other memory.
 fn check_bytes(
     client: &HostileClient,
     path: &std::path::Path,

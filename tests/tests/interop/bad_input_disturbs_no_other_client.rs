@@ -52,15 +52,15 @@ impl Site {
         })
     }
 
-    fn stranger(&self) -> Result<Raw> {
+    fn connect(&self) -> Result<Raw> {
         Raw::connect(self.server.tcp)
     }
 
-    fn negotiated_stranger(&self) -> Result<Raw> {
+    fn connect_and_negotiate(&self) -> Result<Raw> {
         Raw::negotiated(self.server.tcp)
     }
 
-    /// The connection of before goes on. It never logs in, so it is replaced before its time ends.
+    /// Checks the earlier connection. It never logs in, so it is replaced before its time ends.
     fn check_witness(&mut self) -> Result<()> {
         if self.witness_since.elapsed() > WITNESS_AGE {
             self.witness = Raw::negotiated(self.server.tcp)?;
@@ -71,7 +71,7 @@ impl Site {
             .context("another connection was disturbed")
     }
 
-    /// The connection of before goes on, and a new one can be made.
+    /// Checks the earlier connection, and makes a new one.
     fn check_others(&mut self) -> Result<()> {
         self.check_witness()?;
         Raw::negotiated(self.server.tcp).context("no new connection")?;
@@ -94,10 +94,10 @@ fn garbage_closes_the_connection() -> Result<()> {
         ("another protocol id", &wrong_protocol),
     ];
     for (name, bytes) in first_bytes {
-        let mut stranger = site.stranger()?;
-        stranger.send(bytes)?;
-        stranger.finish();
-        let reaction = stranger.reaction()?;
+        let mut hostile = site.connect()?;
+        hostile.send(bytes)?;
+        hostile.finish();
+        let reaction = hostile.reaction()?;
         ensure!(reaction == Reaction::Closed, "{name}: {reaction:?}");
         site.check_others().context(name)?;
     }
@@ -108,10 +108,10 @@ fn a_frame_that_ends_early_closes_the_connection() -> Result<()> {
     let mut site = Site::new()?;
     let whole = frame(&negotiate_message());
     for length in [1, 3, 4, 5, 67, 68, 69, 100, whole.len() - 1] {
-        let mut stranger = site.stranger()?;
-        stranger.send(&whole[..length])?;
-        stranger.finish();
-        let reaction = stranger.reaction()?;
+        let mut hostile = site.connect()?;
+        hostile.send(&whole[..length])?;
+        hostile.finish();
+        let reaction = hostile.reaction()?;
         ensure!(reaction == Reaction::Closed, "{length} bytes: {reaction:?}");
     }
     site.check_others()
@@ -122,8 +122,8 @@ fn a_message_cut_anywhere_is_refused() -> Result<()> {
     let whole = negotiate_message();
     // The last context may be cut where nothing of it is missing but padding.
     for length in (1..HEADER_BYTES + 36 + 10).chain([113, 120, whole.len() - 5, whole.len() - 1]) {
-        let mut stranger = site.stranger()?;
-        let reaction = stranger.exchange(&whole[..length])?;
+        let mut hostile = site.connect()?;
+        let reaction = hostile.exchange(&whole[..length])?;
         ensure!(reaction.is_refusal(), "{length} bytes: {reaction:?}");
         site.check_witness()?;
     }
@@ -136,7 +136,7 @@ fn a_wrong_structure_size_is_refused() -> Result<()> {
         for size in sizes {
             let mut message = negotiate_message();
             message[offset] = size;
-            let reaction = site.stranger()?.exchange(&message)?;
+            let reaction = site.connect()?.exchange(&message)?;
             ensure!(
                 reaction.is_refusal(),
                 "size {size} at {offset}: {reaction:?}"
@@ -147,7 +147,7 @@ fn a_wrong_structure_size_is_refused() -> Result<()> {
         let mut body = session_setup_body(88, 4, &[0; 4]);
         body[0] = size;
         let reaction = site
-            .negotiated_stranger()?
+            .connect_and_negotiate()?
             .request(command::SESSION_SETUP, &body)?;
         ensure!(
             reaction.is_refusal(),
@@ -169,7 +169,7 @@ fn offsets_that_point_elsewhere_are_refused() -> Result<()> {
     ] {
         let body = session_setup_body(offset, length, &[0; 4]);
         let reaction = site
-            .negotiated_stranger()?
+            .connect_and_negotiate()?
             .request(command::SESSION_SETUP, &body)?;
         ensure!(
             reaction.is_refusal(),
@@ -189,7 +189,7 @@ fn offsets_that_point_elsewhere_are_refused() -> Result<()> {
     for (offset, bytes) in patches {
         let mut message = negotiate_message();
         message[offset..offset + bytes.len()].copy_from_slice(bytes);
-        let reaction = site.stranger()?.exchange(&message)?;
+        let reaction = site.connect()?.exchange(&message)?;
         ensure!(reaction.is_refusal(), "{bytes:?} at {offset}: {reaction:?}");
     }
     site.check_others()
@@ -209,11 +209,11 @@ fn a_compound_that_points_elsewhere_is_refused() -> Result<()> {
         0xffff_fff8,
         0xffff_ffff,
     ] {
-        let mut stranger = site.negotiated_stranger()?;
+        let mut hostile = site.connect_and_negotiate()?;
         let mut message = header(command::ECHO, 1).to_vec();
         message.extend_from_slice(&[4, 0, 0, 0]);
         message[20..24].copy_from_slice(&next.to_le_bytes());
-        let reaction = stranger.exchange(&message)?;
+        let reaction = hostile.exchange(&message)?;
         ensure!(
             reaction != Reaction::Silence,
             "next command at {next}: {reaction:?}"
@@ -234,7 +234,7 @@ fn commands_before_login_are_refused() -> Result<()> {
         body[0] = [
             4, 9, 4, 57, 24, 24, 49, 49, 48, 57, 4, 4, 33, 32, 41, 33, 24,
         ][usize::from(number) - 2];
-        let reaction = site.negotiated_stranger()?.request(number, &body)?;
+        let reaction = site.connect_and_negotiate()?.request(number, &body)?;
         // CANCEL is never answered.
         let is_cancel = number == 12 && reaction == Reaction::Silence;
         ensure!(
@@ -243,7 +243,7 @@ fn commands_before_login_are_refused() -> Result<()> {
         );
     }
     let reaction = site
-        .stranger()?
+        .connect()?
         .request(command::SESSION_SETUP, &session_setup_body(88, 0, &[]));
     let reaction = reaction.context("SESSION_SETUP before NEGOTIATE")?;
     ensure!(
@@ -251,7 +251,7 @@ fn commands_before_login_are_refused() -> Result<()> {
         "SESSION_SETUP before NEGOTIATE: {reaction:?}"
     );
     let reaction = site
-        .negotiated_stranger()?
+        .connect_and_negotiate()?
         .request(command::READ, &[49; 49])?;
     let statuses = [status::USER_SESSION_DELETED, status::INVALID_PARAMETER];
     let is_expected = reaction
@@ -267,10 +267,10 @@ fn a_large_frame_before_login_is_not_awaited() -> Result<()> {
     }
     let mut site = Site::new()?;
     for length in [0x00ff_ffff_u32, 0x0010_0000] {
-        let mut stranger = site.stranger()?;
-        stranger.send(&length.to_be_bytes())?;
-        stranger.send(&[0; 4096])?;
-        let reaction = stranger.reaction_within(Duration::from_secs(5))?;
+        let mut hostile = site.connect()?;
+        hostile.send(&length.to_be_bytes())?;
+        hostile.send(&[0; 4096])?;
+        let reaction = hostile.reaction_within(Duration::from_secs(5))?;
         ensure!(
             reaction == Reaction::Closed,
             "a frame of {length} bytes: {reaction:?}"
@@ -285,7 +285,7 @@ fn random_messages_are_refused() -> Result<()> {
     let mut site = Site::new()?;
     for seed in 0..MESSAGES {
         let mut random = Random::new(seed);
-        let mut stranger = site.negotiated_stranger()?;
+        let mut hostile = site.connect_and_negotiate()?;
         let number = u16::try_from(random.below(19))?;
         let mut message = header(number, 1).to_vec();
         message.resize(HEADER_BYTES + usize::try_from(random.below(200))?, 0);
@@ -294,9 +294,9 @@ fn random_messages_are_refused() -> Result<()> {
             let place = usize::try_from(random.below(message.len() as u64))?;
             message[place] = u8::try_from(random.below(256))?;
         }
-        stranger.send(&frame(&message))?;
-        stranger.finish();
-        let reaction = stranger.reaction()?;
+        hostile.send(&frame(&message))?;
+        hostile.finish();
+        let reaction = hostile.reaction()?;
         ensure!(
             reaction != Reaction::Silence,
             "seed {seed}: the connection hangs"

@@ -28,17 +28,17 @@ tests!(
     killed_clients_leave_nothing_behind,
 );
 
-/// How long nothing is said by a server that waits.
+/// Time without a message after which the server is considered waiting.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// What becomes of something.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     /// It is taken.
     Taken,
     /// It is taken, and there is nothing to answer.
     Silent,
-    /// The connection ends, and the log says this.
+    /// The connection ends, and the log contains this text.
     Ended(&'static str),
 }
 use Fate::{Ended, Silent, Taken};
@@ -432,7 +432,7 @@ fn garbage_below_smb_direct_is_refused() -> Result<()> {
         meets(&mut site, name, &mut direct, Ended(reason))?;
         site.wait_for_log(&[&direct.name(), rules, reason])?;
     }
-    // To withdraw what was never announced is answered, as often as it is said.
+    // The server answers a withdrawal without an announcement, any number of times.
     let mut direct = Direct::negotiated(&site.server)?;
     for key in 0..1000 {
         direct.say(Header {
@@ -533,7 +533,7 @@ fn leave_at(site: &Site, stage: usize) -> Result<()> {
         }
     }
     drop(session);
-    // The server may be at it still, and the process answers for what it said.
+    // The server may still access the announced memory: it must stay allocated.
     std::mem::forget(memory);
     Ok(())
 }
@@ -541,7 +541,7 @@ fn leave_at(site: &Site, stage: usize) -> Result<()> {
 fn closed_connections_leave_nothing_behind() -> Result<()> {
     const ROUNDS: usize = 200;
     const STAGES: usize = 8;
-    /// What one connection has is 2 MiB or more, and 150 come after the first measure.
+    /// Bytes. A connection needs 2 MiB or more, and 150 connections follow the first measurement.
     const GROWTH_MAX: u64 = 64 << 20;
     let mut site = Site::new(&[])?;
     let mut early = 0;
@@ -567,7 +567,7 @@ fn closed_connections_leave_nothing_behind() -> Result<()> {
     round_trip(&site)
 }
 
-/// A client that behaves moves more than what a pool would have left.
+/// A correct client transfers more bytes than a leaking pool would have left.
 fn round_trip(site: &Site) -> Result<()> {
     let client = direct_client(site)?;
     let bytes: Vec<u8> = (0..40_000_000_u32).map(|index| (index / 7) as u8).collect();

@@ -1,4 +1,4 @@
-//! `smbeam bench` measures what a real server does, and leaves nothing behind.
+//! `smbeam bench` measures a real server, and leaves nothing behind.
 
 use std::fs;
 

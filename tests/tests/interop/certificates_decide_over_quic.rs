@@ -29,7 +29,7 @@ tests!(
     clients_need_a_certificate_that_is_allowed,
     a_new_certificate_needs_no_restart,
     smbclient_believes_an_authority,
-    smbclient_does_not_believe_strangers,
+    smbclient_refuses_unknown_authorities,
     smbclient_needs_a_certificate_where_it_is_wanted,
 );
 
@@ -176,15 +176,15 @@ impl Stage {
         Ok(client.argument("--transports=quic"))
     }
 
-    /// What smbclient says; it believes the authorities of a file alone.
-    fn smbclient(&self, lab: &Lab, believed: &Path, more: &[&str]) -> Result<smbclient::Output> {
+    /// The output of smbclient. It trusts only the authorities of a file.
+    fn smbclient(&self, lab: &Lab, trusted: &Path, more: &[&str]) -> Result<smbclient::Output> {
         let mut command = lab.command("smbclient");
         command
             .current_dir(self.scratch.path())
             .args(["//localhost/data", "-U"])
             .arg(format!("{}%{}", ALICE.name, ALICE.password))
             .arg(format!("--option=client smb transports=quic:{}", self.port))
-            .arg(format!("--option=tls ca file={}", believed.display()))
+            .arg(format!("--option=tls ca file={}", trusted.display()))
             .arg("--option=tls verify peer=ca_and_name")
             .arg("--option=tls trust system cas=no")
             .args(more);
@@ -336,17 +336,14 @@ fn smbclient_believes_an_authority() -> Result<()> {
     Ok(())
 }
 
-fn smbclient_does_not_believe_strangers() -> Result<()> {
+fn smbclient_refuses_unknown_authorities() -> Result<()> {
     let lab = Lab::find()?;
-    let (stage, root) = Stage::vouched("quic-smbclient-strangers", "nas.example", "")?;
+    let (stage, root) = Stage::vouched("quic-smbclient-untrusted", "nas.example", "")?;
     fs::write(stage.path("other.pem"), authority("Other")?.pem())?;
-    for believed in ["ca.pem", "other.pem"] {
-        let output = stage.smbclient(&lab, &stage.path(believed), &["-c", "ls"])?;
+    for trusted in ["ca.pem", "other.pem"] {
+        let output = stage.smbclient(&lab, &stage.path(trusted), &["-c", "ls"])?;
         let is_reported = output.text.contains("check failed for verify_peer");
-        ensure!(
-            output.code != Some(0) && is_reported,
-            "{believed}: {output}"
-        );
+        ensure!(output.code != Some(0) && is_reported, "{trusted}: {output}");
     }
     drop(root);
     Ok(())

@@ -14,12 +14,12 @@ use smbeam_tests::{tests_over_transports, wait};
 
 tests_over_transports!(
     each: [
-        removing_a_link_leaves_what_it_leads_to,
-        removing_a_tree_leaves_what_its_links_lead_to,
+        removing_a_link_leaves_its_target,
+        removing_a_tree_leaves_the_targets_of_its_links,
         a_link_that_is_skipped_replaces_nothing,
         a_file_is_not_copied_onto_itself,
         of_two_sources_for_one_name_the_first_one_goes,
-        what_is_not_whole_yet_is_no_stranger,
+        a_part_of_a_file_is_no_other_file,
         a_slash_at_the_end_means_directories,
         nothing_is_left_of_a_source_that_changes,
     ],
@@ -71,14 +71,14 @@ fn link(to: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless a file is what [`make`] has made.
+/// Fails unless a file has the contents that [`make`] wrote.
 fn assert_kept(root: &Path, path: &str) -> Result<()> {
     let text = fs::read_to_string(root.join(path)).unwrap_or_default();
     ensure!(text == path, "{path} is lost: {text:?}");
     Ok(())
 }
 
-fn removing_a_link_leaves_what_it_leads_to(transport: &str) -> Result<()> {
+fn removing_a_link_leaves_its_target(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "links")?;
     make(share, "important/file")?;
     make(share, "other")?;
@@ -104,7 +104,7 @@ fn removing_a_link_leaves_what_it_leads_to(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn removing_a_tree_leaves_what_its_links_lead_to(transport: &str) -> Result<()> {
+fn removing_a_tree_leaves_the_targets_of_its_links(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "links in trees")?;
     make(share, "important/file")?;
     make(share, "tree/below/file")?;
@@ -186,7 +186,7 @@ fn of_two_sources_for_one_name_the_first_one_goes(transport: &str) -> Result<()>
     Ok(())
 }
 
-fn what_is_not_whole_yet_is_no_stranger(transport: &str) -> Result<()> {
+fn a_part_of_a_file_is_no_other_file(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "part")?;
     let source = client.local("source");
     fs::create_dir(&source)?;

@@ -1,4 +1,4 @@
-//! The commands of smbeam's client do what they say, on files of a real server.
+//! The commands of smbeam's client work as documented, on files of a real server.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::MetadataExt as _;
@@ -33,16 +33,15 @@ tests_over_transports!(
         ctrl_c_ends_a_put_as_well,
         ctrl_c_ends_a_copy_through_us_as_well,
         a_copy_by_the_server_is_whole_or_not_at_all,
-        what_does_not_come_in_one_message_is_whole,
+        a_file_of_several_messages_is_whole,
         protection_and_dialects_are_chosen,
     ],
     once: [manual_and_completions_are_written],
 );
 
-/// Larger than what is transferred again when a transfer is continued, which is 64 MiB,
-/// and no multiple of anything.
+/// Larger than the 64 MiB that a continued transfer repeats, and no multiple of any buffer size.
 const LARGE_BYTES: u64 = (100 << 20) + 12_345;
-/// How long something that happens may take to be seen.
+/// How long an event may take to be visible.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 fn set_time(path: &Path, seconds: u64, nanoseconds: u32) -> Result<()> {
@@ -81,7 +80,7 @@ fn a_file_goes_there_and_comes_back(transport: &str) -> Result<()> {
             stat[0]["written"] == "2001-09-09T01:46:40.1234567Z",
             "{stat:?}"
         );
-        // Onto what is there already, whole or nothing.
+        // Replaces an existing file, completely or not at all.
         client.run(&["put", "--atomic", name, &url])?;
         client.run(&["get", "--atomic", &url, "back"])?;
         client.run(&["get", "--in-place", &url, "back"])?;
@@ -245,7 +244,7 @@ fn trees_go_there_and_come_back_with_their_times(transport: &str) -> Result<()> 
             "time of a directory"
         );
     }
-    // Into a directory that is there, below its name.
+    // Into an existing directory, below its name.
     client.run(&["get", "-r", "{}tree", "back"])?;
     assert_same_tree(&client.local("tree"), &client.local("back/tree"))?;
     client.fail(&["get", "{}tree", "back"], 2, &["give -r"])?;
@@ -270,7 +269,7 @@ fn servers_copy_by_themselves_and_through_us(transport: &str) -> Result<()> {
     client.fail(&["cp", "{}file", "{}file"], 2, &["the same file"])?;
     client.fail(&["cp", "-r", "{}dir", "{}dir/below"], 2, &["into itself"])?;
     client.fail(&["cp", "a", "b"], 2, &["neither"])?;
-    // Another user is another session: what goes from one to the other goes through us.
+    // Another user is another session: the client itself carries the data between them.
     let logins = [ALICE, BOB].map(|user| {
         let host = "127.0.0.1";
         let (name, password) = (user.name, user.password);
@@ -447,7 +446,7 @@ fn a_killed_download_is_continued(transport: &str) -> Result<()> {
     if transport != "tcp" {
         return Ok(());
     }
-    // What was begun of another state of the source is not continued.
+    // A part of another version of the source is not continued.
     let mut child = client.spawn(&arguments)?;
     wait_for_part(&client.directory(), &mut child)?;
     child.kill()?;
@@ -640,7 +639,7 @@ fn a_copy_by_the_server_is_whole_or_not_at_all(transport: &str) -> Result<()> {
 }
 
 /// Such a file seems to be a small one, as one that has grown since it was listed.
-fn what_does_not_come_in_one_message_is_whole(transport: &str) -> Result<()> {
+fn a_file_of_several_messages_is_whole(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "grown")?;
     write_random(&share.join("large"), 9_000_001, 1)?;
     write_random(&share.join("small"), 1000, 2)?;

@@ -18,7 +18,7 @@ tests_over_transports!(
         a_password_comes_before_a_stream,
         a_stream_that_is_broken_off_leaves_nothing,
         a_server_that_dies_ends_a_stream,
-        what_a_stream_cannot_is_refused,
+        options_that_no_stream_supports_are_refused,
         a_match_that_fails_ends_no_other,
         a_full_standard_output_is_reported,
     ],
@@ -39,7 +39,7 @@ fn names(stage: &Stage) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Starts to put a stream, of which some bytes are there and no end.
+/// Starts to put a stream, and waits for its first bytes. The stream does not end.
 fn begin(stage: &Stage) -> Result<Child> {
     let mut command = stage.client.command(&["put", "-", "{}begun"]);
     let mut child = command
@@ -62,7 +62,7 @@ fn begin(stage: &Stage) -> Result<Child> {
     child.stdin = Some(input);
     Ok(child)
 }
-/// The exit code and what was said. The stream has no end meanwhile.
+/// The exit code and the errors. The stream has not ended.
 fn end(mut child: Child) -> Result<(Option<i32>, String)> {
     let input = child.stdin.take();
     let output = child.wait_with_output()?;
@@ -141,7 +141,7 @@ fn a_stream_that_is_broken_off_leaves_nothing(transport: &str) -> Result<()> {
     Ok(())
 }
 
-/// It cannot be read again: there is no other connection on which it could go on.
+/// The client cannot read a stream again, so that no other connection can continue.
 fn a_server_that_dies_ends_a_stream(transport: &str) -> Result<()> {
     let mut stage = Stage::new(transport, "stream-server")?;
     let mut child = begin(&stage)?;
@@ -155,7 +155,7 @@ fn a_server_that_dies_ends_a_stream(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn what_a_stream_cannot_is_refused(transport: &str) -> Result<()> {
+fn options_that_no_stream_supports_are_refused(transport: &str) -> Result<()> {
     let stage = Stage::new(transport, "stream-refused")?;
     fs::write(stage.share.join("file"), "text")?;
     for option in ["--preserve", "--continue", "--verify"] {

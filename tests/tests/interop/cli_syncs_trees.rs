@@ -15,16 +15,16 @@ use smbeam_tests::tests_over_transports;
 tests_over_transports!(
     each: [
         thousands_of_files_go_there_and_come_back,
-        only_what_differs_is_moved,
-        what_is_gone_is_removed_where_asked,
+        only_differences_are_moved,
+        missing_files_are_removed_on_request,
         nothing_is_done_in_a_dry_run,
         servers_are_made_the_same,
-        what_is_read_only_is_kept_up_to_date_and_removed,
+        read_only_files_are_updated_and_removed,
     ],
     once: [],
 );
 
-/// Files in directories, each with a time of its own.
+/// Files in directories, each with a separate time.
 fn make_files(root: &Path, directories: u64, files: u64) -> Result<()> {
     for directory in 0..directories {
         let path = root
@@ -63,7 +63,7 @@ fn assert_same_times(one: &Path, other: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs sync and says what it counted under `keys`.
+/// Runs sync and returns its counts of `keys`.
 fn sync<const N: usize>(client: &Client, more: &[&str], keys: [&str; N]) -> Result<[u64; N]> {
     let output = client.run(&[&["sync", "--json"], more].concat())?;
     let counted: Value = serde_json::from_str(&output.text)?;
@@ -97,7 +97,7 @@ fn thousands_of_files_go_there_and_come_back(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn only_what_differs_is_moved(transport: &str) -> Result<()> {
+fn only_differences_are_moved(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "differs")?;
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
@@ -132,14 +132,14 @@ fn only_what_differs_is_moved(transport: &str) -> Result<()> {
     assert_same_file(&client.local(&one), &share.join("one"))
 }
 
-fn what_is_gone_is_removed_where_asked(transport: &str) -> Result<()> {
+fn missing_files_are_removed_on_request(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "gone")?;
     let tree = client.local("tree");
     make_files(&tree, 3, 10)?;
     sync(client, &["tree", "{}tree"], [])?;
     fs::remove_dir_all(tree.join("dir 1"))?;
     fs::remove_file(tree.join("dir 0/below-0/file-1 \u{e4}"))?;
-    // What was a file is a directory, and the other way round.
+    // A directory replaces a file, and a file a directory.
     fs::remove_dir_all(tree.join("dir 2"))?;
     fs::write(tree.join("dir 2"), "a file now")?;
     let file = tree.join("dir 0/below-0/file-2 \u{e4}");
@@ -204,7 +204,7 @@ fn servers_are_made_the_same(transport: &str) -> Result<()> {
     Ok(())
 }
 
-fn what_is_read_only_is_kept_up_to_date_and_removed(transport: &str) -> Result<()> {
+fn read_only_files_are_updated_and_removed(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::with_second(transport, "read-only")?;
     let (tree, there) = (client.local("tree"), share.join("tree"));
     let (second, other) = (client.url_in("second", ""), share.with_file_name("second"));

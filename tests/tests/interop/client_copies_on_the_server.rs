@@ -17,7 +17,7 @@ for_each_transport!(
 );
 
 const FILE_BYTES: usize = 40_000_003;
-/// What opening, copying and closing may take on the wire for all that.
+/// Bytes that opening, copying and closing may need on the wire.
 const OVERHEAD_BYTES: u64 = 20_000;
 
 fn moved(session: &Session) -> u64 {
@@ -93,7 +93,7 @@ fn ranges_are_copied(peer: Peer) -> Result<()> {
     let from = share.open("from", &OpenOptions::new().read(true)).wait()?;
     let both = OpenOptions::new().read(true).write(true);
     let to = share.open("to", &both).wait()?;
-    // Odd offsets, more than one chunk, and beyond the end of what is there.
+    // Odd offsets, more than one chunk, and beyond the end of the file.
     let copied = from.copy_range_to(&to, 1_000_001, 50, 3_000_001).wait()?;
     ensure!(copied == 3_000_001, "{copied}");
     let mut wanted = vec![7; 50];
@@ -101,7 +101,7 @@ fn ranges_are_copied(peer: Peer) -> Result<()> {
     rig.assert_holds("to", &wanted)
 }
 
-/// Bytes of what is in no hole.
+/// Bytes outside of holes.
 const ISLAND_BYTES: usize = 1 << 16;
 
 fn holes_stay_holes(peer: Peer) -> Result<()> {
@@ -124,7 +124,7 @@ fn holes_stay_holes(peer: Peer) -> Result<()> {
         ranges == wanted,
         "{ranges:?} are no holes, and {wanted:?} should be"
     );
-    // Only what was asked for, and only as far as it was.
+    // The answer stays within the requested range.
     let start = offsets[0] + 4096;
     let part = file.allocated_ranges(start..offsets[1]).wait()?;
     let is_right = matches!(&part[..], [range] if *range == (start..wanted[0].end));

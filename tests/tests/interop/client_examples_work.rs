@@ -1,4 +1,4 @@
-//! The programs that show how our client is used do what they say.
+//! The example programs of the client work.
 
 use std::env;
 use std::fs;
@@ -24,7 +24,7 @@ for_each_transport!(
     copy_tree_copies,
     watch_watches,
     parallel_read_reads,
-    what_is_missing_is_said,
+    a_missing_path_is_reported,
 );
 
 /// The variable that names the directory of the examples.
@@ -182,7 +182,7 @@ fn parallel_read_reads(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn what_is_missing_is_said(peer: Peer) -> Result<()> {
+fn a_missing_path_is_reported(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let output = example(&rig, "get", &["missing", "/dev/null"])?.output()?;
     let errors = String::from_utf8(output.stderr)?;

@@ -1,4 +1,4 @@
-//! Names of every script come back as they went, and what is no name is refused in plain words.
+//! Names of every script come back unchanged, and invalid names are refused in plain words.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,17 +8,17 @@ use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Error, Share, Status, Wait, WriteOptions};
 
 for_each_transport!(
-    names_come_back_as_they_went,
+    names_come_back_unchanged,
     composed_and_decomposed_names_are_two,
     case_is_kept_and_does_not_matter,
     the_longest_names_fit,
-    what_is_no_name_is_refused_here,
+    invalid_names_are_refused_here,
     names_that_end_with_dots_are_never_others,
 );
 
 /// Greek, Japanese, a face (a surrogate pair), a family (pairs with joiners), characters and marks
-/// beyond the basic plane, text from right to left, spaces and dots inside, a private letter of
-/// those that stand for what Windows forbids.
+/// beyond the basic plane, text from right to left, spaces and dots inside, one of the private
+/// characters that stand for those that Windows forbids.
 const NAMES: [&str; 9] = [
     "\u{39a}\u{3b1}\u{3bb}\u{3b7}\u{3bc}\u{3ad}\u{3c1}\u{3b1}.txt",
     "\u{65e5}\u{672c}\u{8a9e}",
@@ -36,7 +36,7 @@ fn names(share: &Share, directory: &str) -> Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.name)).collect()
 }
 
-fn names_come_back_as_they_went(peer: Peer) -> Result<()> {
+fn names_come_back_unchanged(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     for name in NAMES {
@@ -147,7 +147,7 @@ fn the_longest_names_fit(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn what_is_no_name_is_refused_here(peer: Peer) -> Result<()> {
+fn invalid_names_are_refused_here(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     for name in [

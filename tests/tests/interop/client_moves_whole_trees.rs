@@ -25,7 +25,7 @@ const HANDS: usize = 8;
 /// Files above this take more than one message.
 const SMALL_BYTES: u64 = 20_000;
 
-/// What a file of the tree is.
+/// The expected properties of a file of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Model {
     seed: u64,
@@ -50,7 +50,7 @@ fn tree() -> BTreeMap<String, Model> {
                 1 => SMALL_BYTES * 10 + random.below(100_000),
                 _ => random.below(SMALL_BYTES),
             };
-            // From 1970 on; in units of 100 ns, which is what the wire has.
+            // From 1970 on; in units of 100 ns, as on the wire.
             let written = Duration::from_secs(random.below(2_000_000_000))
                 + Duration::from_nanos(100 * random.below(10_000_000));
             let model = Model {
@@ -163,7 +163,7 @@ fn assert_on_disk(rig: &Rig, tree: &BTreeMap<String, Model>) -> Result<()> {
     Ok(())
 }
 
-/// The files below a directory with what the listings say of them.
+/// The files below a directory with the properties in the listings.
 fn list(share: &Share, root: &str) -> Result<BTreeMap<String, (u64, SystemTime)>> {
     let mut found = BTreeMap::new();
     let mut directories = vec![root.to_owned()];

@@ -35,7 +35,7 @@ const PROTECTIONS: [Protection; 3] = [Protection::AsAsked, Protection::Sign, Pro
 const LARGE_BYTES: usize = 2_200_001;
 const SMALL_BYTES: usize = 1000;
 
-/// What is offered, alone, so that nothing else can be agreed on.
+/// The only offers of the client, so that no others can be negotiated.
 #[derive(Clone, Copy, Debug)]
 struct Combination {
     dialect: Dialect,
@@ -44,7 +44,7 @@ struct Combination {
     protection: Protection,
 }
 
-/// All that the dialects have. Before 3.1.1 nothing is chosen: the dialect says it.
+/// All combinations of the dialects. Before 3.1.1 the dialect determines the algorithms.
 fn combinations() -> Vec<Combination> {
     let mut found = Vec::new();
     for dialect in DIALECTS {
@@ -123,7 +123,7 @@ fn assert_agreed(info: &SessionInfo, combination: Combination) -> Result<()> {
     Ok(())
 }
 
-/// Sends and fetches a large and a small file, and looks at what arrived.
+/// Sends and fetches a large and a small file, and checks the received bytes.
 fn round_trip(rig: &Rig, session: &Session, seed: u64) -> Result<()> {
     let share = session.share(SHARE).wait()?;
     for length in [LARGE_BYTES, SMALL_BYTES] {
@@ -140,8 +140,8 @@ fn round_trip(rig: &Rig, session: &Session, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// What went over the wire is protected as it was agreed on: no more than a login goes without.
-/// TLS hides all of it.
+/// Checks that the messages on the wire have the negotiated protection: only those of a login may
+/// lack it. TLS hides all messages.
 fn assert_kept(peer: Peer, proxy: &Proxy, protection: Protection) -> Result<()> {
     let seen = proxy.seen();
     if peer.transport == Transport::Quic {
@@ -213,7 +213,7 @@ fn the_highest_dialect_of_the_server_is_taken(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-/// smbd's configuration says which algorithms there are; smbeam has always all of them.
+/// smbd's configuration selects the algorithms; smbeam always supports all of them.
 fn algorithms_of_the_server_are_taken(peer: Peer) -> Result<()> {
     use {Cipher as C, SigningAlgorithm as S};
     if peer.subject == Subject::Smbeam {

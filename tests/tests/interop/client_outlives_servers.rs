@@ -85,7 +85,7 @@ fn a_download_is_resumed(peer: Peer) -> Result<()> {
     drop(resume);
     let (result, pieces) = soon(move || reading.join())?.ok().context("a panic")?;
     assert_lost(result)?;
-    // What came is right, and the rest is fetched from another server.
+    // The received pieces are right, and another server sends the rest.
     let mut back = vec![0; FILE_BYTES];
     let mut is_there = vec![false; FILE_BYTES.div_ceil(options.io_size)];
     for (offset, piece) in pieces {

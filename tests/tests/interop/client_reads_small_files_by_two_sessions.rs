@@ -104,7 +104,7 @@ fn many_files_come_by_two_sessions(peer: Peer) -> Result<()> {
         stage.read_until(|proxy| proxy.connections() == wanted)?;
         let connections = stage.proxy.connections();
         ensure!(connections == wanted, "{connections} connections");
-        // What one session changes the other reads.
+        // The other session reads the change of the first.
         fs::write(stage.rig.path(&name(7)), content(8))?;
         let seven = stage.share.read(&name(7)).wait()?;
         ensure!(seven[..] == content(8));

@@ -1,5 +1,5 @@
-//! Small files come many in one message, where the transport has room for that, and as if each came
-//! alone.
+//! One message carries many small files, if the transport allows it, with the same results as
+//! separate messages.
 
 use std::fs;
 

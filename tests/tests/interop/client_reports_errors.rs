@@ -1,4 +1,4 @@
-//! Each thing that can go wrong is an error of its own, with the server's word for it and the path.
+//! Each failure is a distinct error, with the server's status and the path.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -21,7 +21,7 @@ for_each_transport!(
     a_share_of_others_is_refused,
     files_of_others_are_refused,
     nothing_is_written_to_a_share_to_read,
-    what_is_not_there_or_is_something_else_is_refused,
+    missing_paths_and_other_kinds_of_files_are_refused,
     a_full_disk_is_reported,
 );
 
@@ -218,7 +218,7 @@ fn nothing_is_written_to_a_share_to_read(peer: Peer) -> Result<()> {
     rig.assert_holds("file", b"text")
 }
 
-fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
+fn missing_paths_and_other_kinds_of_files_are_refused(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let share = rig.share()?;
     let new = WriteOptions::default();
@@ -264,7 +264,7 @@ fn what_is_not_there_or_is_something_else_is_refused(peer: Peer) -> Result<()> {
     rig.assert_holds("file", b"text")
 }
 
-/// A file system of its own, so small that it is soon full.
+/// A separate file system, so small that it is soon full.
 struct Small {
     path: PathBuf,
     _scratch: Scratch,
@@ -315,7 +315,7 @@ fn a_full_disk_is_reported(peer: Peer) -> Result<()> {
     let writing = share.write("large", pattern(8 << 20, 1), &new).wait();
     let error = failure(writing, "large", &[Status::DISK_FULL])?;
     ensure!(io::Error::from(error).kind() == io::ErrorKind::StorageFull);
-    // When there is room again, it works again.
+    // With free space it works again.
     share.remove_file("large").wait()?;
     share.write("fits", pattern(2 << 20, 2), &new).wait()?;
     rig.assert_holds("fits", &pattern(2 << 20, 2))?;

@@ -29,11 +29,11 @@ for_each_transport!(
 );
 
 const FILE_BYTES: usize = 48 << 20;
-/// What each of four channels carries of that at the very least.
+/// Bytes of the file that each of four channels carries at least.
 const SHARE_BYTES: u64 = 1 << 20;
 /// The same where RDMA carries the data: more than a login and a few requests.
 const REQUEST_BYTES: u64 = 3000;
-/// In the midst of an answer, late in what a channel of four carries.
+/// Within an answer, near the end of the part of one channel of four.
 const LATE_BYTES: u64 = (2 << 20) + 12_345;
 /// Within its first answer. A channel that has lost its last packet waits for longer than the other
 /// channels need for the rest of the file, so a test over QUIC cannot expect more.
@@ -235,8 +235,8 @@ fn one_channel_after_the_other_may_break(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-/// Files are made that must not be there, renamed and removed while channels break. An answer that
-/// went lost may make a request fail, but what worked happened once, and nothing happened twice.
+/// Files are made that must not be there, renamed and removed while channels break. A lost
+/// answer may make a request fail. A successful request happened once, and none happened twice.
 fn nothing_is_done_twice(peer: Peer) -> Result<()> {
     const HANDS: usize = 4;
     const ROUNDS: usize = 60;

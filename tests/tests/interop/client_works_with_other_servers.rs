@@ -1,4 +1,4 @@
-//! Servers that are neither Samba nor ours: what they leave out must not be missed.
+//! Servers that are neither Samba nor ours: the client works without the features that they lack.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};

@@ -121,7 +121,7 @@ impl Rig {
         Ok(mixed)
     }
 
-    /// What the server had read from disks and written to them: bytes.
+    /// Bytes that the server has read from disks and written to them.
     fn disk_bytes(&self) -> Result<[u64; 2]> {
         let text = fs::read_to_string(format!("/proc/{}/io", self.server.pid()))?;
         let value = |key: &str| -> Result<u64> {

@@ -1,4 +1,5 @@
-//! What is sent from where the kernel has a file stays right when others cut or remove the file.
+//! Answers that the kernel sends from the page cache stay right if other clients truncate or remove
+//! the file.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -23,7 +24,7 @@ tests!(
 const PIECE: u32 = 64 << 10;
 /// READs at once: more than the sockets of both sides hold.
 const READS: usize = 200;
-/// What is left of a file that is cut: a page in part.
+/// Bytes of the truncated file: a part of a page.
 const LEFT: usize = 4099;
 const MARK: u8 = 0x5a;
 
@@ -50,7 +51,7 @@ impl Rig {
         })
     }
 
-    /// A client that takes little in before it looks at it.
+    /// A client with a small receive buffer.
     fn connect(&self) -> Result<(Connection, Session)> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.set_recv_buffer_size(PIECE as usize)?;
@@ -69,7 +70,7 @@ impl Rig {
     }
 }
 
-/// What was promised comes, byte for byte what the file has or zeros, and then the next answer.
+/// The whole announced answer arrives, with bytes of the file or zeros, and then the next answer.
 fn a_file_that_is_cut_under_its_answers() -> Result<()> {
     let rig = Rig::new()?;
     let (mut connection, session) = rig.connect()?;

@@ -59,7 +59,7 @@ impl Rig {
     }
 }
 
-/// Whether the other end closes; what it says until then is passed over.
+/// Whether the peer closes; messages before that are ignored.
 fn is_closed(socket: &Socket) -> bool {
     let mut socket = socket;
     let mut bytes = [0; 1 << 16];

@@ -22,7 +22,7 @@ const WRITTEN: usize = 8 << 20;
 fn unread_answers_leave_memory_for_writes() -> Result<()> {
     let scratch = Scratch::new("greedy")?;
     let share = scratch.open_directory("share")?;
-    // What was never written is in no page cache.
+    // The page cache has no unwritten data.
     let size = u64::from(READS) * u64::from(LENGTH);
     for (name, size) in [("large", size), ("small", 0)] {
         let file = File::create(share.join(name))?;

@@ -72,9 +72,9 @@ fn with_smb_3_1_1_encrypted_on_four_channels() -> Result<()> {
     works_on_a_mount("vers=3.1.1,seal,multichannel,max_channels=4")
 }
 
-/// Two mounts, each with a connection of its own. Without oplocks: after the break of one, Linux
-/// 7.2 keeps the locks of its own programs to itself; so it does with smbd where that grants no
-/// leases.
+/// Two mounts, each with a separate connection. Without oplocks: after the break of one, Linux
+/// 7.2 keeps the locks of its own programs to itself; it does so with smbd as well if that grants
+/// no leases.
 fn two_mounts_lock_a_file() -> Result<()> {
     let lab = Lab::find_with_guest()?;
     let scratch = Scratch::new("locks")?;
@@ -148,7 +148,8 @@ fn works_on_a_mount(options: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the guest does. The first command that fails ends it; the kernel's complaints fail it too.
+/// The script of the guest. The first command that fails ends it; the kernel's complaints fail it
+/// too.
 fn script(scratch: &Scratch, options: &str) -> String {
     let (name, password) = (ALICE.name, ALICE.password);
     let directory = scratch.path().display();

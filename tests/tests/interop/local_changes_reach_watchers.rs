@@ -1,5 +1,5 @@
-//! A stock smbclient watches a directory and hears what happens to it: what this test does on the
-//! disk, behind the server's back, and what another client does through the server, each once.
+//! A stock smbclient watches a directory and receives its changes: those of this test on the disk,
+//! without the server, and those of another client through the server, each once.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use smbeam_tests::torture::{self, Verdict};
 use smbeam_tests::wait;
 
 tests!(
-    what_happens_on_the_disk_and_through_the_server_is_heard_once,
+    changes_on_the_disk_and_through_the_server_are_received_once,
     more_than_fits_is_heard_as_look_for_yourself,
     a_share_that_may_not_be_watched_says_so,
     a_login_that_fails_ends_the_wait,
@@ -25,7 +25,7 @@ tests!(
 /// How long the server may take to begin to watch.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn what_happens_on_the_disk_and_through_the_server_is_heard_once() -> Result<()> {
+fn changes_on_the_disk_and_through_the_server_are_received_once() -> Result<()> {
     let heard = watch(|directory, server, other| {
         fs::write(directory.join("new"), "")?;
         fs::rename(directory.join("new"), directory.join("Renamed"))?;
@@ -99,8 +99,8 @@ fn torture(test: &str, notify: bool) -> Result<()> {
     }
 }
 
-/// What smbclient prints about the directory `watched`, in which there is a directory `deep`, while
-/// `change` does something there, until the directory goes.
+/// The output of smbclient about the directory `watched`, which has a directory `deep`, during
+/// `change` and until the directory is removed.
 fn watch(change: impl FnOnce(&Path, &Server, &Smbclient<'_>) -> Result<()>) -> Result<String> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("watch")?;

@@ -71,7 +71,7 @@ fn case_is_kept_and_does_not_matter() -> Result<()> {
     ensure!(fs::read_to_string(scratch.path().join("two"))? == "inner");
     let listing = client.run("ls")?;
     ensure!(listing.contains("MixedCase.TXT"), "{listing}");
-    // The server must notice what others do to the directory behind its back.
+    // The server must notice local changes of the directory.
     fs::rename(share.join("MixedCase.TXT"), share.join("Other.TXT"))?;
     let missing = client.try_run("get mixedcase.txt one")?;
     ensure!(

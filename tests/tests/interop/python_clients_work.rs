@@ -16,7 +16,7 @@ tests!(smbprotocol_works, impacket_works, pysmb_works);
 const SMBPROTOCOL: &str = include_str!("../../src/python/smbprotocol_works.py");
 const IMPACKET: &str = include_str!("../../src/python/impacket_works.py");
 const PYSMB: &str = include_str!("../../src/python/pysmb_works.py");
-/// What the server requires.
+/// The protection that the server requires.
 const PROTECTIONS: [&str; 3] = ["none", "sign", "encrypt"];
 
 fn smbprotocol_works() -> Result<()> {

@@ -32,11 +32,11 @@ tests!(
 
 /// How long a frame may take to arrive, or an answer to be taken in.
 const FRAME_TIME_MS: u64 = 2000;
-/// Every witness and stranger may stay without a login for as long as a test takes.
+/// Every client may stay without a login for as long as a test takes.
 const LOGIN_TIME_MS: u64 = 300_000;
-/// How long the log may take to say what has happened.
+/// How long a log line may take after its event.
 const LOG_LIMIT: Duration = Duration::from_secs(15);
-/// What the log says of a handshake that failed.
+/// The log line of a failed handshake.
 const FAILED: &str = "QUIC handshakes failed";
 /// Transport parameters. RFC 9000 18.2, RFC 9221 3
 mod parameter {
@@ -89,8 +89,8 @@ impl Site {
         Peer::start(self.server.address("quic"), manner)
     }
 
-    /// A stranger with a connection and no stream.
-    fn stranger(&self, manner: &Manner) -> Result<Peer> {
+    /// A hostile client with a connection and no stream.
+    fn connect(&self, manner: &Manner) -> Result<Peer> {
         Peer::connect(self.server.address("quic"), manner)
     }
 
@@ -99,14 +99,14 @@ impl Site {
     }
 
     fn negotiated(&self, manner: &Manner) -> Result<Raw> {
-        let mut peer = self.stranger(manner)?;
+        let mut peer = self.connect(manner)?;
         peer.open(Dir::Bi)?;
         let mut raw = Raw::on_peer(peer);
         raw.negotiate()?;
         Ok(raw)
     }
 
-    /// The connections of before go on, and new ones can be made.
+    /// Checks the earlier connections, and makes new ones.
     fn check_others(&mut self) -> Result<()> {
         self.by_tcp.echo().context("the witness of TCP")?;
         self.by_quic.echo().context("the witness of QUIC")?;
@@ -135,9 +135,9 @@ fn memory(pid: u32) -> Result<usize> {
     Ok(number.context("no VmRSS")?.trim().parse::<usize>()? << 10)
 }
 
-/// The peer that a stranger is on.
+/// The QUIC client of a hostile client.
 fn peer(raw: &mut Raw) -> &mut Peer {
-    raw.peer().expect("a stranger of QUIC")
+    raw.peer().expect("a client of QUIC")
 }
 
 /// The server has closed the connection for a reason of QUIC's.
@@ -158,10 +158,10 @@ fn a_client_without_smb_is_refused_in_the_handshake() -> Result<()> {
             protocols: names.iter().map(|name| name.to_vec()).collect(),
             ..Manner::default()
         };
-        let mut stranger = site.start(&manner)?;
+        let mut hostile = site.start(&manner)?;
         let alert = TransportErrorCode::crypto(NO_APPLICATION_PROTOCOL);
-        check_closed_for(&mut stranger, alert).with_context(|| format!("{names:?}"))?;
-        site.check_log(&stranger, &[FAILED, "protocol"])?;
+        check_closed_for(&mut hostile, alert).with_context(|| format!("{names:?}"))?;
+        site.check_log(&hostile, &[FAILED, "protocol"])?;
         site.check_others()?;
     }
     Ok(())
@@ -178,12 +178,12 @@ fn a_second_stream_ends_the_connection() -> Result<()> {
         ..Manner::default()
     };
     for (direction, has_first) in [(Dir::Bi, true), (Dir::Uni, true), (Dir::Uni, false)] {
-        let mut stranger = if has_first {
+        let mut hostile = if has_first {
             site.negotiated(&manner)?
         } else {
-            Raw::on_peer(site.stranger(&manner)?)
+            Raw::on_peer(site.connect(&manner)?)
         };
-        let peer = peer(&mut stranger);
+        let peer = peer(&mut hostile);
         let second = peer.open(direction)?;
         peer.write(second, &frame(&negotiate_message()), LOG_LIMIT)?;
         check_closed_for(peer, TransportErrorCode::STREAM_LIMIT_ERROR)?;
@@ -204,10 +204,10 @@ fn a_datagram_ends_the_connection() -> Result<()> {
         overrides: vec![(parameter::MAX_DATAGRAM_FRAME_SIZE, 1000)],
         ..Manner::default()
     };
-    let mut stranger = site.negotiated(&manner)?;
-    peer(&mut stranger).send_datagram(b"an unreliable NEGOTIATE")?;
-    check_closed_for(peer(&mut stranger), TransportErrorCode::PROTOCOL_VIOLATION)?;
-    site.check_log(peer(&mut stranger), &["disconnecting", "DATAGRAM"])?;
+    let mut hostile = site.negotiated(&manner)?;
+    peer(&mut hostile).send_datagram(b"an unreliable NEGOTIATE")?;
+    check_closed_for(peer(&mut hostile), TransportErrorCode::PROTOCOL_VIOLATION)?;
+    site.check_log(peer(&mut hostile), &["disconnecting", "DATAGRAM"])?;
     site.check_others()
 }
 
@@ -224,14 +224,14 @@ fn more_than_the_window_ends_the_connection() -> Result<()> {
         ..Manner::default()
     };
     let before = site.memory()?;
-    let mut stranger = site.negotiated(&manner)?;
-    let most = flood(peer(&mut stranger), || site.memory())?;
+    let mut hostile = site.negotiated(&manner)?;
+    let most = flood(peer(&mut hostile), || site.memory())?;
     ensure!(
         most < before + MEMORY_OF_ONE,
         "{before} bytes became {most}"
     );
-    check_closed_for(peer(&mut stranger), TransportErrorCode::FLOW_CONTROL_ERROR)?;
-    site.check_log(peer(&mut stranger), &["disconnecting"])?;
+    check_closed_for(peer(&mut hostile), TransportErrorCode::FLOW_CONTROL_ERROR)?;
+    site.check_log(peer(&mut hostile), &["disconnecting"])?;
     site.check_others()
 }
 
@@ -252,8 +252,8 @@ fn a_stream_that_is_given_up_ends_the_connection() -> Result<()> {
         }),
     ];
     for (name, give_up) in ways {
-        let mut stranger = site.negotiated(&Manner::default())?;
-        let peer = peer(&mut stranger);
+        let mut hostile = site.negotiated(&Manner::default())?;
+        let peer = peer(&mut hostile);
         give_up(peer)?;
         let end = peer.ended().with_context(|| name.to_owned())?;
         ensure!(
@@ -267,13 +267,13 @@ fn a_stream_that_is_given_up_ends_the_connection() -> Result<()> {
 
 fn a_connection_without_a_stream_ends_in_time() -> Result<()> {
     let mut site = Site::new()?;
-    let mut stranger = site.stranger(&Manner::default())?;
-    let end = stranger.ended()?;
+    let mut hostile = site.connect(&Manner::default())?;
+    let end = hostile.ended()?;
     ensure!(
         matches!(end, ConnectionError::ApplicationClosed(_)),
         "{end:?}"
     );
-    site.check_log(&stranger, &[FAILED, "too long"])?;
+    site.check_log(&hostile, &[FAILED, "too long"])?;
     site.check_others()
 }
 
@@ -291,12 +291,12 @@ fn garbage_closes_the_connection() -> Result<()> {
         ("another protocol id", &other_protocol),
     ];
     for (name, bytes) in first_bytes {
-        let mut stranger = site.raw()?;
-        stranger.send(bytes)?;
-        let reaction = stranger.reaction()?;
+        let mut hostile = site.raw()?;
+        hostile.send(bytes)?;
+        let reaction = hostile.reaction()?;
         ensure!(reaction == Reaction::Closed, "{name}: {reaction:?}");
         let words = ["disconnecting", "reason="];
-        site.check_log(peer(&mut stranger), &words)
+        site.check_log(peer(&mut hostile), &words)
             .with_context(|| name.to_owned())?;
         site.check_others().with_context(|| name.to_owned())?;
     }
@@ -306,34 +306,34 @@ fn garbage_closes_the_connection() -> Result<()> {
 fn a_large_frame_is_not_awaited() -> Result<()> {
     let mut site = Site::new()?;
     let largest = [0, 0xff, 0xff, 0xff];
-    let mut stranger = site.raw()?;
-    stranger.send(&largest)?;
-    let reaction = stranger.reaction()?;
+    let mut hostile = site.raw()?;
+    hostile.send(&largest)?;
+    let reaction = hostile.reaction()?;
     ensure!(reaction == Reaction::Closed, "at once: {reaction:?}");
-    site.check_log(peer(&mut stranger), &["disconnecting", "reason="])?;
+    site.check_log(peer(&mut hostile), &["disconnecting", "reason="])?;
     let mut known = Connection::on(site.raw()?, site.server.address("quic"))?;
     known.log_in(ALICE, "data")?;
-    let mut stranger = known.into_raw();
-    stranger.send(&largest)?;
-    let reaction = stranger.reaction()?;
+    let mut hostile = known.into_raw();
+    hostile.send(&largest)?;
+    let reaction = hostile.reaction()?;
     ensure!(reaction == Reaction::Closed, "logged in: {reaction:?}");
-    site.check_log(peer(&mut stranger), &["disconnecting", "reason="])?;
+    site.check_log(peer(&mut hostile), &["disconnecting", "reason="])?;
     site.check_others()
 }
 
 fn a_frame_that_trickles_in_is_not_awaited() -> Result<()> {
     let mut site = Site::new()?;
-    let mut stranger = site.raw()?;
+    let mut hostile = site.raw()?;
     let message = frame(&negotiate_message());
     let pause = Duration::from_millis(FRAME_TIME_MS / 20);
     for byte in message.chunks(1) {
-        stranger.send(byte)?;
-        if stranger.reaction_within(pause)? == Reaction::Closed {
+        hostile.send(byte)?;
+        if hostile.reaction_within(pause)? == Reaction::Closed {
             break;
         }
     }
-    site.check_log(peer(&mut stranger), &["a frame arrives too slowly"])?;
-    let reaction = stranger.reaction()?;
+    site.check_log(peer(&mut hostile), &["a frame arrives too slowly"])?;
+    let reaction = hostile.reaction()?;
     ensure!(reaction == Reaction::Closed, "it goes on: {reaction:?}");
     site.check_others()
 }
@@ -349,14 +349,14 @@ fn a_client_that_never_reads_is_disconnected_and_costs_little() -> Result<()> {
         ..Manner::default()
     };
     let before = site.memory()?;
-    let mut stranger = site.negotiated(&manner)?;
-    let most = flood(peer(&mut stranger), || site.memory())?;
+    let mut hostile = site.negotiated(&manner)?;
+    let most = flood(peer(&mut hostile), || site.memory())?;
     ensure!(
         most < before + MEMORY_OF_ONE,
         "{before} bytes became {most}"
     );
     site.check_log(
-        peer(&mut stranger),
+        peer(&mut hostile),
         &["disconnecting: the client receives too slowly"],
     )?;
     site.check_others()
@@ -365,7 +365,7 @@ fn a_client_that_never_reads_is_disconnected_and_costs_little() -> Result<()> {
 /// Sends requests until the server disconnects, and reads no answer. Returns the peak of its memory
 /// in bytes.
 fn flood(peer: &mut Peer, memory: impl Fn() -> Result<usize>) -> Result<usize> {
-    /// What fills every window many times: each of 72 bytes, as the answers are.
+    /// Number of batches that fill every window many times: a request and its answer have 72 bytes.
     const BATCHES: u64 = 4000;
     const BATCH: u64 = 500;
     let mut most = memory()?;
@@ -384,18 +384,18 @@ fn flood(peer: &mut Peer, memory: impl Fn() -> Result<usize>) -> Result<usize> {
 
 fn a_client_that_moves_is_not_followed() -> Result<()> {
     let mut site = Site::new()?;
-    let mut stranger = site.negotiated(&Manner::default())?;
+    let mut hostile = site.negotiated(&Manner::default())?;
     let elsewhere = UdpSocket::bind("127.0.0.5:0")?;
-    let home = peer(&mut stranger).move_to(elsewhere);
-    stranger.send(&frame(&echo(1)))?;
-    let reaction = stranger.reaction_within(Duration::from_secs(3))?;
+    let home = peer(&mut hostile).move_to(elsewhere);
+    hostile.send(&frame(&echo(1)))?;
+    let reaction = hostile.reaction_within(Duration::from_secs(3))?;
     ensure!(
         reaction == Reaction::Silence,
         "it was followed: {reaction:?}"
     );
     site.check_others()?;
-    peer(&mut stranger).move_to(home);
-    let reaction = stranger.reaction()?;
+    peer(&mut hostile).move_to(home);
+    let reaction = hostile.reaction()?;
     ensure!(
         matches!(reaction, Reaction::Answer(_)),
         "the connection is gone: {reaction:?}"

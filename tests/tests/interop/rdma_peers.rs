@@ -2,7 +2,7 @@
 //! the two ends of smbeam. Both ends run in one guest. Its kernel has the devices.
 //!
 //! `cargo xtask test rdma` runs it. `SMBEAM_SUBJECT=ksmbd` puts the kernel's server in place of
-//! ours: what fails then is not ours. `SMBEAM_TRANSPORT=tcp` goes without RDMA.
+//! ours: a failure then is not ours. `SMBEAM_TRANSPORT=tcp` works without RDMA.
 
 use std::env;
 use std::fs;
@@ -70,7 +70,7 @@ const CASES: &[(&str, Case)] = &[
     ("kernel_client_rxe_reset", reset(KERNEL_CLIENT, "rxe")),
     ("kernel_client_siw_signed", mounted(SIGNED, "siw")),
     ("kernel_client_rxe_signed", mounted(SIGNED, "rxe")),
-    // What it reads by default does not fit into a message.
+    // Its default reads do not fit into a message.
     (
         "kernel_client_rxe_encrypted_in_small_pieces",
         mounted("seal", "rxe"),
@@ -219,7 +219,7 @@ impl Case {
     }
 }
 
-/// What this program does in the guest: exercise a file of a share through the client's library.
+/// The work of this program in the guest: exercise a file of a share through the client's library.
 fn exercise(arguments: &[String]) -> Result<()> {
     let [transport, protection, host, operations, sizes] = arguments else {
         bail!("usage: {EXERCISE} TRANSPORT PROTECTION HOST OPERATIONS SIZES");
@@ -250,7 +250,7 @@ fn exercise(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A client that goes that way.
+/// The options of a client of this transport.
 fn over(transport: &str) -> Result<Options> {
     let transports = match transport {
         "auto" => Transports::Auto,

@@ -27,7 +27,7 @@ fn plan(scratch: &Scratch) -> Result<Plan> {
     Ok(plan)
 }
 
-/// What `smbclient -L -g` prints of shares: kind and name.
+/// The lines of `smbclient -L -g` about shares: kind and name.
 fn list(client: &Smbclient<'_>, server: &Server) -> Result<Vec<String>> {
     let output = client.try_run_with(&["-g", "-L", &server.tcp.ip().to_string()])?;
     ensure!(output.code == Some(0), "{output}");

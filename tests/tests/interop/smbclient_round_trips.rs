@@ -11,7 +11,7 @@ use smbeam_tests::subject::{Plan, Server};
 use smbeam_tests::tests;
 
 tests!(
-    files_come_back_as_they_went,
+    files_come_back_unchanged,
     a_file_that_its_name_hides_is_put_twice,
     directories_are_made_renamed_and_removed,
     many_small_files_come_back,
@@ -23,7 +23,7 @@ tests!(
 /// Not a multiple of any buffer, and larger than the largest single READ.
 const LARGE_BYTES: u64 = 33 * 1024 * 1024 + 7;
 
-fn files_come_back_as_they_went() -> Result<()> {
+fn files_come_back_unchanged() -> Result<()> {
     let lab = Lab::find()?;
     let scratch = Scratch::new("files")?;
     let share = scratch.open_directory("share")?;

@@ -1,4 +1,4 @@
-//! A stock smbclient, which brings QUIC of its own, lists, puts and gets over QUIC, and does not
+//! A stock smbclient, with its own QUIC, lists, puts and gets over QUIC, and does not
 //! come in where the certificates do not allow it.
 
 use std::fs;
@@ -16,7 +16,7 @@ use smbeam_tests::{tests, wait};
 
 tests!(
     a_large_file_comes_whole,
-    what_is_put_arrives_whole,
+    uploads_arrive_whole,
     a_thousand_files_come_back,
     a_server_of_another_name_is_not_believed,
     a_server_of_an_unknown_authority_is_not_believed,
@@ -95,7 +95,7 @@ fn a_large_file_comes_whole() -> Result<()> {
     Ok(())
 }
 
-fn what_is_put_arrives_whole() -> Result<()> {
+fn uploads_arrive_whole() -> Result<()> {
     let site = Site::new(&[NAME], |_, _| ())?;
     let local = site.scratch.open_directory("local")?;
     let there = site.scratch.path().join("share/file");

@@ -1,5 +1,5 @@
-//! A server of SMB Direct that lies, breaks the rules or says nothing: the client gives up, in its
-//! time, and says why.
+//! A server of SMB Direct that lies, breaks the rules or stays silent: the client gives up within
+//! its time limit, and reports the reason.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -25,7 +25,7 @@ const CONNECTION_LOST: i32 = 3;
 /// The exit code of a client without an answer of the server.
 const NO_ANSWER: i32 = 9;
 
-/// What a server answers. \[MS-SMBD\] 2.2.2
+/// A server's negotiate response. \[MS-SMBD\] 2.2.2
 #[derive(Clone, Copy)]
 struct Response {
     short: [u16; 6],
@@ -47,7 +47,7 @@ impl Response {
 
 type Script = dyn Fn(&Direct) -> Result<()> + Send + Sync;
 
-/// Runs a command against a server that does as `script` says, and says what it prints.
+/// Runs a command against a server that executes `script`, and returns its output.
 fn run(script: &'static Script, arguments: &[&str]) -> Result<smbeam_tests::client::Output> {
     let meeting = Scratch::new("rdma")?;
     let listener = listen(meeting.path())?;
@@ -85,7 +85,7 @@ fn listen(directory: &Path) -> Result<Socket> {
     Ok(socket)
 }
 
-/// The client gives up and says so.
+/// Checks that the client gives up and reports it.
 fn fails(script: &'static Script, what: &str, words: &str) -> Result<()> {
     let output = run(script, &["ls", "--timeout=2", "{}"]).with_context(|| what.to_owned())?;
     ensure!(

@@ -169,7 +169,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
     })
 }
 
-/// A dialect, an algorithm for signatures, a cipher and a protection, and what they are called.
+/// A dialect, a signing algorithm, a cipher and a protection, and their names.
 type Agreement = (
     Dialect,
     SigningAlgorithm,
@@ -433,7 +433,7 @@ fn a_socket_that_was_left_behind_is_replaced(peer: Peer) -> Result<()> {
     not_replaced(&rig.server.control(), &mut rig)
 }
 
-/// What is no socket is not taken away.
+/// Only sockets are removed.
 fn not_replaced(socket: &Path, rig: &mut Rig) -> Result<()> {
     fs::write(socket, "precious")?;
     ensure!(rig.server.restart().is_err(), "it starts");

@@ -11,12 +11,12 @@ use smbeam_tests::ports::ReservedPort;
 use smbeam_tests::subject::{self, ALICE, Subject, TRANSPORTS};
 
 for_each_transport!(
-    what_does_not_answer_is_passed_over,
-    a_list_that_leads_nowhere_says_what_became_of_each,
+    transports_without_an_answer_are_skipped,
+    an_unreachable_list_reports_each_outcome,
     a_refused_login_is_not_tried_again,
     a_port_in_the_url_is_that_of_the_first,
-    channels_are_opened_over_what_is_named,
-    what_cannot_be_moved_stays_with_tcp,
+    channels_are_opened_over_the_named_transports,
+    a_session_without_rdma_stays_with_tcp,
     a_server_does_not_start_with_a_list_that_is_wrong,
 );
 
@@ -35,7 +35,7 @@ fn command_line() -> Result<Client> {
     Ok(Client::of("127.0.0.1")?.argument("--insecure"))
 }
 
-fn what_does_not_answer_is_passed_over(peer: Peer) -> Result<()> {
+fn transports_without_an_answer_are_skipped(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let closed = closed(Transport::Tcp)?;
     let session = log_in(options([closed, rig.endpoint()])?, None, ALICE)?;
@@ -51,7 +51,7 @@ fn what_does_not_answer_is_passed_over(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn a_list_that_leads_nowhere_says_what_became_of_each(_: Peer) -> Result<()> {
+fn an_unreachable_list_reports_each_outcome(_: Peer) -> Result<()> {
     let (first, second) = (closed(Transport::Tcp)?, closed(Transport::Nbt)?);
     let error = log_in(options([first, second])?, None, ALICE).err();
     let error = error.context("it worked")?;
@@ -99,7 +99,7 @@ fn a_port_in_the_url_is_that_of_the_first(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-fn channels_are_opened_over_what_is_named(peer: Peer) -> Result<()> {
+fn channels_are_opened_over_the_named_transports(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.channels = true)?;
     let others = match peer.subject {
         Subject::Smbeam => TRANSPORTS.map(crate::rig::transport).to_vec(),
@@ -137,8 +137,8 @@ fn channels_are_opened_over_what_is_named(peer: Peer) -> Result<()> {
     Ok(())
 }
 
-/// No interface of the server speaks RDMA: nothing moves, and everything works.
-fn what_cannot_be_moved_stays_with_tcp(peer: Peer) -> Result<()> {
+/// No interface of the server supports RDMA: the session stays, and works.
+fn a_session_without_rdma_stays_with_tcp(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let port = rig.endpoint_of(Transport::Tcp).port;
     let auto = Options::default().transports(Transports::Auto);

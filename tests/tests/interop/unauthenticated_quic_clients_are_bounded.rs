@@ -17,7 +17,7 @@ use smbeam_tests::subject::{Plan, Server, Subject};
 use smbeam_tests::{tests, wait};
 
 tests!(
-    a_made_up_address_gets_at_most_three_times_what_was_sent,
+    a_made_up_address_gets_at_most_three_times_the_sent_bytes,
     a_small_first_packet_gets_nothing,
     ten_thousand_unfinished_handshakes_block_no_other_client,
     one_address_cannot_take_all_places,
@@ -32,7 +32,8 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(12);
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Time without an answer after which no answer is expected.
 const SILENCE: Duration = Duration::from_secs(1);
-/// By how much an answer to an address that may be made up may exceed what was sent. RFC 9000 8.1
+/// Factor by which an answer to an address without validation may exceed the received bytes.
+/// RFC 9000 8.1
 const AMPLIFICATION: usize = 3;
 
 /// A server, and connections that must not notice anything.
@@ -48,7 +49,7 @@ impl Site {
         if Subject::chosen() == Subject::Samba {
             return Err(Missing("smbd needs a module of the kernel for QUIC".into()).into());
         }
-        let scratch = Scratch::new("strangers")?;
+        let scratch = Scratch::new("hostile")?;
         let mut plan = Plan::sharing(&scratch.open_directory("share")?);
         let all = [("login_timeout_ms", LOGIN_TIME_MS)];
         let all = all.iter().chain(limits);
@@ -68,7 +69,7 @@ impl Site {
         self.server.address("quic")
     }
 
-    /// A socket of a stranger.
+    /// A socket of a hostile client.
     fn socket(&self, source: Ipv4Addr) -> Result<UdpSocket> {
         let socket = UdpSocket::bind((source, 0))?;
         socket.connect(self.quic())?;
@@ -116,7 +117,7 @@ fn next(socket: &UdpSocket, limit: Duration) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Bytes of each datagram that is there already.
+/// Lengths in bytes of the datagrams that have arrived.
 fn there(socket: &UdpSocket) -> Result<Vec<usize>> {
     socket.set_nonblocking(true)?;
     let mut bytes = vec![0; 65_536];
@@ -143,13 +144,13 @@ fn id_of(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-fn a_made_up_address_gets_at_most_three_times_what_was_sent() -> Result<()> {
+fn a_made_up_address_gets_at_most_three_times_the_sent_bytes() -> Result<()> {
     let mut site = Site::new(&[])?;
     let initial = Initial::new()?;
     for (number, size) in [SMALLEST, 1252, 1400].into_iter().enumerate() {
         let victim = site.socket(Ipv4Addr::new(127, 0, 0, 9))?;
         victim.send(&initial.datagram(id_of(number as u64), &[], size))?;
-        // The answer, what is repeated of it, and what the server says at its end.
+        // The answer, its repetitions, and the close of the server.
         let answers = gathered(&victim, HANDSHAKE_TIME, HANDSHAKE_TIME);
         let bytes: usize = answers.iter().sum();
         ensure!(bytes > 0, "no answer to {size} bytes");
@@ -165,14 +166,14 @@ fn a_made_up_address_gets_at_most_three_times_what_was_sent() -> Result<()> {
 fn a_small_first_packet_gets_nothing() -> Result<()> {
     let mut site = Site::new(&[])?;
     let initial = Initial::new()?;
-    let stranger = site.socket(Ipv4Addr::LOCALHOST)?;
+    let hostile = site.socket(Ipv4Addr::LOCALHOST)?;
     for size in [600, 1000, SMALLEST - 1] {
-        stranger.send(&initial.datagram(id_of(size as u64), &[], size))?;
-        let bytes = next(&stranger, SILENCE);
+        hostile.send(&initial.datagram(id_of(size as u64), &[], size))?;
+        let bytes = next(&hostile, SILENCE);
         ensure!(bytes.is_none(), "{size} bytes are answered with {bytes:?}");
     }
-    stranger.send(&initial.datagram(id_of(7), &[], SMALLEST))?;
-    let bytes = next(&stranger, ANSWER_LIMIT).context("it was not for their size")?;
+    hostile.send(&initial.datagram(id_of(7), &[], SMALLEST))?;
+    let bytes = next(&hostile, ANSWER_LIMIT).context("it was not for their size")?;
     ensure!(answer(&bytes) == Answer::Initial, "{:?}", answer(&bytes));
     site.check_others(Ipv4Addr::LOCALHOST)
 }
@@ -199,10 +200,10 @@ fn ten_thousand_unfinished_handshakes_block_no_other_client() -> Result<()> {
     for round in 0..HANDSHAKES / SOCKETS {
         for (number, socket) in sockets.iter().enumerate() {
             let id = id_of(1 + round * SOCKETS + number as u64);
-            // What is repeated of an earlier answer.
+            // Repetitions of an earlier answer.
             there(socket)?;
             socket.send(&initial.datagram(id, &[], SMALLEST))?;
-            // Not faster than the server: what its socket has no room for tests nothing.
+            // Not faster than the server: a datagram that its socket drops tests nothing.
             match answer(&next(socket, ANSWER_LIMIT).context("no answer")?) {
                 Answer::Initial => accepted += 1,
                 Answer::Retry(..) => asked += 1,
@@ -220,14 +221,14 @@ fn ten_thousand_unfinished_handshakes_block_no_other_client() -> Result<()> {
     println!("    {accepted} handshakes, {asked} retries, {before} bytes became {most}");
     ensure!(most < before + MEMORY, "{before} bytes became {most}");
     site.check_log(&["QUIC handshakes failed", "peer=127.0.1.", "too long"])?;
-    // The places are free again: a stranger is not asked any more.
+    // The places are free again: a new client gets no retry any more.
     let mut number = HANDSHAKES;
-    let stranger = site.socket(Ipv4Addr::new(127, 0, 2, 1))?;
+    let hostile = site.socket(Ipv4Addr::new(127, 0, 2, 1))?;
     wait::until("a place without a retry", 2 * HANDSHAKE_TIME, || {
         number += 1;
         let packet = initial.datagram(id_of(number), &[], SMALLEST);
-        stranger.send(&packet).is_ok()
-            && next(&stranger, ANSWER_LIMIT).is_some_and(|got| answer(&got) == Answer::Initial)
+        hostile.send(&packet).is_ok()
+            && next(&hostile, ANSWER_LIMIT).is_some_and(|got| answer(&got) == Answer::Initial)
     })?;
     site.check_others(Ipv4Addr::new(127, 0, 0, 3))
 }
@@ -240,12 +241,12 @@ fn one_address_cannot_take_all_places() -> Result<()> {
     let source = Ipv4Addr::new(127, 0, 0, 9);
     let mut let_in = 0;
     for number in 0..4 * PER_ADDRESS {
-        let stranger = site.socket(source)?;
-        stranger.send(&initial.datagram(id_of(number), &[], SMALLEST))?;
-        let first = next(&stranger, ANSWER_LIMIT).context("no answer")?;
+        let hostile = site.socket(source)?;
+        hostile.send(&initial.datagram(id_of(number), &[], SMALLEST))?;
+        let first = next(&hostile, ANSWER_LIMIT).context("no answer")?;
         if let Answer::Retry(id, token) = answer(&first) {
-            stranger.send(&initial.addressed(&id, &token, SMALLEST))?;
-            let second = next(&stranger, ANSWER_LIMIT).context("no answer to the token")?;
+            hostile.send(&initial.addressed(&id, &token, SMALLEST))?;
+            let second = next(&hostile, ANSWER_LIMIT).context("no answer to the token")?;
             // A refused client gets a close in one short packet, the others a handshake.
             let_in += u64::from(second.len() >= SMALLEST);
         } else {
@@ -281,7 +282,7 @@ fn one_address_cannot_take_all_places() -> Result<()> {
 
 fn garbage_gets_less_than_it_is() -> Result<()> {
     const EACH: usize = 1000;
-    /// Its name, its bytes, and what is made of random ones.
+    /// Its name, its length in bytes, and the change of the random bytes.
     type Kind = (&'static str, usize, Box<dyn Fn(&mut Vec<u8>)>);
     let mut site = Site::new(&[])?;
     let mut random = Random::new(11);
@@ -313,19 +314,19 @@ fn garbage_gets_less_than_it_is() -> Result<()> {
     ];
     let before = site.memory()?;
     for (name, size, make) in kinds {
-        let stranger = site.socket(Ipv4Addr::new(127, 0, 0, 9))?;
+        let hostile = site.socket(Ipv4Addr::new(127, 0, 0, 9))?;
         let (mut sent, mut got) = (0, 0);
         for _ in 0..EACH {
             let mut bytes = vec![0; size];
             random.fill(&mut bytes);
             make(&mut bytes);
-            sent += stranger.send(&bytes)?;
-            for back in there(&stranger)? {
+            sent += hostile.send(&bytes)?;
+            for back in there(&hostile)? {
                 ensure!(back < size, "{name}: {back} bytes");
                 got += back;
             }
         }
-        got += gathered(&stranger, SILENCE, ANSWER_LIMIT)
+        got += gathered(&hostile, SILENCE, ANSWER_LIMIT)
             .iter()
             .sum::<usize>();
         println!("    {name}: {sent} bytes were answered with {got}");
@@ -335,11 +336,11 @@ fn garbage_gets_less_than_it_is() -> Result<()> {
     let after = site.memory()?;
     ensure!(after < before + (16 << 20), "{before} bytes became {after}");
     // Nothing at all, and every short length.
-    let stranger = site.socket(Ipv4Addr::new(127, 0, 0, 9))?;
+    let hostile = site.socket(Ipv4Addr::new(127, 0, 0, 9))?;
     for size in 0..64 {
         let mut bytes = vec![0; size];
         random.fill(&mut bytes);
-        stranger.send(&bytes)?;
+        hostile.send(&bytes)?;
     }
     site.check_others(Ipv4Addr::LOCALHOST)
 }

@@ -60,7 +60,7 @@ impl Peer {
         }
     }
 
-    /// How much is done: what takes long is done over TCP, and less of it over the others.
+    /// The amount of work: a long case does the full amount over TCP only.
     pub(crate) fn amount<T>(self, over_tcp: T, over_others: T) -> T {
         match self.transport {
             Transport::Tcp => over_tcp,

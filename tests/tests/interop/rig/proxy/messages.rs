@@ -13,7 +13,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::kinds::{Kind, kinds};
 use super::{Line, Shared, link};
 
-/// Bytes that are before what a SEND carries.
+/// Bytes in front of the payload of a SEND.
 const HEADER_BYTES: usize = 24;
 /// The kinds of header that are SENDs.
 const SENDS: [u8; 2] = [3, 4];

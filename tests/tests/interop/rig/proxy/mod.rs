@@ -1,4 +1,4 @@
-//! A relay between client and server, over any transport, that counts what passes and can be cut.
+//! A relay between client and server, over any transport, that counts the messages and can be cut.
 //!
 //! It sees the frames of TCP and NetBIOS, the messages of SMB Direct, and only the packets of QUIC.
 //! The effect of a cut depends on the transport: over TCP and RDMA both ends are notified. Over
@@ -128,7 +128,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Passes on what comes from one end to the other, until there is no more.
+/// Forwards the bytes of one end to the other, until the end.
 type Pass = fn(&Socket, &Socket, Line, &Shared) -> io::Result<()>;
 
 /// Relays between client and server until one of them hangs up.

@@ -41,7 +41,7 @@ fn socket(port: u16) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// What clients send, to the server.
+/// Forwards the packets of clients to the server.
 fn there(socket: &UdpSocket, server: u16, shared: &Arc<Shared>) -> io::Result<()> {
     let mut links: HashMap<SocketAddr, Link> = HashMap::new();
     let mut packet = vec![0; PACKET_BYTES];
