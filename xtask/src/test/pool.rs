@@ -54,7 +54,7 @@ pub(crate) fn run(mut jobs: Vec<Job>, width: usize, directory: &Path) -> Result<
     thread::scope(|scope| {
         for _ in 0..width.max(1) {
             scope.spawn(|| {
-                while let Some((number, job)) = lock(&queue).pop_front() {
+                while let Some((number, job)) = next(&queue) {
                     let output = directory.join(format!("{number}.log"));
                     let job = run_one(job, &output);
                     let mut ended = lock(&ended);
@@ -65,6 +65,12 @@ pub(crate) fn run(mut jobs: Vec<Job>, width: usize, directory: &Path) -> Result<
         }
     });
     Ok(ended.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The next job. A function, because the guard of a lock in `while let` would live as long as the
+/// body of the loop, and the jobs would run one after the other.
+fn next(queue: &Mutex<VecDeque<(usize, Job)>>) -> Option<(usize, Job)> {
+    lock(queue).pop_front()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -189,6 +195,29 @@ mod tests {
             cases: cases.iter().map(ToString::to_string).collect(),
             expected: Duration::ZERO,
         }
+    }
+
+    /// Each job waits until the other has started: one after the other they would never end.
+    #[test]
+    fn jobs_run_side_by_side() {
+        let directory = env::temp_dir().join(format!("smbeam-pool-pair-{}", process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let script = |own: &str, other: &str| {
+            let (own, other) = (directory.join(own), directory.join(other));
+            format!(
+                "touch {}; while ! test -e {}; do sleep 0.01; done",
+                own.display(),
+                other.display()
+            )
+        };
+        let jobs = vec![
+            job("one", &script("one", "two"), &[]),
+            job("two", &script("two", "one"), &[]),
+        ];
+        let ended = run(jobs, 2, &directory.join("output")).expect("the jobs run");
+        std::fs::remove_dir_all(&directory).expect("the directory exists");
+        assert_eq!(ended.len(), 2);
+        assert!(ended.iter().all(|job| job.counts.failed == 0));
     }
 
     #[test]
