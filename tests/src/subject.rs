@@ -427,6 +427,11 @@ fn reserve_ports() -> Result<Vec<ReservedPort>> {
     TRANSPORTS.iter().map(|_| ReservedPort::new()).collect()
 }
 
+/// The addresses of a server that is alone in a network namespace.
+fn well_known_addresses(ip: Ipv4Addr) -> [SocketAddrV4; TRANSPORTS.len()] {
+    well_known_ports().map(|port| SocketAddrV4::new(ip, port))
+}
+
 fn well_known_ports() -> [u16; TRANSPORTS.len()] {
     TRANSPORTS.map(|name| match name {
         "tcp" => 445,

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use toml::{Table, Value};
 
 use super::binary;
-use super::{Share, Site, TRANSPORTS, USERS};
+use super::{Share, Site, TRANSPORTS, USERS, well_known_addresses};
 use crate::direct::port::rdma_directory;
 use crate::lab::is_root;
 
@@ -120,7 +120,12 @@ fn table(site: &Site<'_>) -> Table {
     }
     let mut rdma = Table::new();
     rdma.insert("provider".into(), "emulated".into());
-    rdma.insert("directory".into(), path(&rdma_directory()));
+    // Servers in network namespaces have the same port: a directory keeps them apart.
+    let directory = match site.addresses == well_known_addresses(*site.tcp().ip()) {
+        true => site.directory.join("rdma"),
+        false => rdma_directory(),
+    };
+    rdma.insert("directory".into(), path(&directory));
     let mut table = Table::new();
     table.insert("quic".into(), quic(site).into());
     table.insert("rdma".into(), rdma.into());
