@@ -5,7 +5,6 @@ use crate::rig::proxy::{Cut, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, connect_through, for_each_transport, pattern};
 use anyhow::{Result, ensure};
 use smbeam_client::{Channels, Options, Protection, Transport, Wait};
-use smbeam_tests::scale;
 use smbeam_tests::subject::Subject;
 
 for_each_transport!(
@@ -16,15 +15,14 @@ for_each_transport!(
 );
 
 /// Enough for a second open, and not a whole number of requests.
-const LARGE_BYTES: [usize; 2] = [(128 << 20) + 54_321, (256 << 20) + 54_321];
+const LARGE_BYTES: usize = (256 << 20) + 54_321;
 /// Bytes of a file that one connection carries.
 const SMALL_BYTES: usize = 3_000_000;
 /// The connection of the second open.
 const SECOND: usize = 1;
 
 fn size(peer: Peer) -> usize {
-    let [default, full] = LARGE_BYTES;
-    peer.amount(scale::choose(default, full), SMALL_BYTES)
+    peer.amount(LARGE_BYTES, SMALL_BYTES)
 }
 
 /// Uploads and downloads a file; returns the number of connections.
