@@ -445,11 +445,11 @@ fn a_url_that_is_none() -> Result<()> {
     let client = Client::of("127.0.0.1:1")?;
     for (arguments, word) in [
         (&["ls", "smb://"][..], "the host is missing"),
-        (&["ls", "smb://host:x/data"], "not a port"),
+        (&["ls", "smb://host:x/data"], "the port is not valid"),
         (&["ls", "smb://host/data/%zz"], "hexadecimal"),
         (&["ls", "smb://host/data/../x"], "`..`"),
-        (&["ls", "/tmp"], "not on a server"),
-        (&["ls", "http://host/data"], "only smb://"),
+        (&["ls", "/tmp"], "not a location on a server"),
+        (&["ls", "http://host/data"], "the scheme must be smb://"),
         (&["get", "a", "b"], "not on a server"),
         (&["put", "a", "b"], "not on a server"),
         (
