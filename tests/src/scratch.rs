@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -28,9 +29,18 @@ impl Scratch {
     /// A new directory in `parent`, for a test that cares about the file system under it.
     pub fn below(parent: &Path, name: &str) -> Result<Scratch> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("smbeam-{}-{number}-{name}", process::id()));
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        let path = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("smbeam-{}-{number}-{name}", process::id()));
+            match fs::create_dir(&path) {
+                // A killed process of the same number left it behind.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                result => {
+                    result.with_context(|| format!("cannot make {}", path.display()))?;
+                    break path;
+                }
+            }
+        };
         fs::set_permissions(&path, Permissions::from_mode(0o755))?;
         Ok(Scratch { path })
     }
