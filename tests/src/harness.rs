@@ -28,6 +28,7 @@ const FIRST_TRANSPORT: &str = "tcp";
 pub struct Test {
     name: String,
     route: Option<Route>,
+    is_alone: bool,
     run: Box<dyn Fn() -> Result<()>>,
 }
 
@@ -98,6 +99,7 @@ impl Test {
         Test {
             name: name.into(),
             route: None,
+            is_alone: false,
             run: Box::new(run),
         }
     }
@@ -114,8 +116,17 @@ impl Test {
                 case: case.into(),
                 transport,
             }),
+            is_alone: false,
             run: Box::new(run),
         }
+    }
+
+    /// The case depends on the order in which a server without load handles two connections: it
+    /// runs last, as the cases of a module that is [alone](Module::alone).
+    #[must_use]
+    pub fn alone(mut self) -> Test {
+        self.is_alone = true;
+        self
     }
 }
 
@@ -172,7 +183,7 @@ impl Entry<'_> {
     }
 
     fn plan_line(&self) -> String {
-        let schedule = if self.module.is_alone {
+        let schedule = if self.module.is_alone || self.test.is_alone {
             "alone"
         } else {
             "beside"
