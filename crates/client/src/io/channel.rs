@@ -3,19 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::Shutdown;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use auth::{Initiator, InitiatorStep};
-use net::{Framing, Outbox, Stream, Transport};
+use net::{Framing, Outbox, Stream, TimeoutHandler, Timer, Transport};
 use proto::client::effect::Leg;
 use proto::client::{Connection, Effect, Effects, Expect, Fate, RequestId, Role, Session};
 use proto::effect::{Inbound, Outbound};
 use proto::time::Instant;
-use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
+use ring::{Buffer, Handle, Part, Region, Signal};
 use tracing::{debug, info, warn};
 use wire::smbd::BufferDescriptorV1;
 
@@ -52,6 +51,8 @@ pub(crate) struct Channel {
     memory_released: Signal,
     /// Whether the channel carries the session.
     has_joined: Cell<bool>,
+    /// Handles the timeouts of the core.
+    timer: Timer,
 }
 
 /// The mutable state of a channel.
@@ -70,8 +71,6 @@ pub(crate) struct State {
     ready: Option<Filler<Result<(), ConnectCause>>>,
     /// Reason of the end.
     reason: Option<ConnectCause>,
-    /// Time at which a task handles the timeouts of the core.
-    timer: Option<Instant>,
 }
 
 /// Connects a channel. One that replaces a lost channel waits for `after`, and tries until it
@@ -149,7 +148,6 @@ impl Channel {
             has_spoken: false,
             ready: Some(ready),
             reason: None,
-            timer: None,
         };
         Ok(Rc::new(Self {
             thread: Rc::clone(thread),
@@ -162,6 +160,7 @@ impl Channel {
             idle: Signal::default(),
             memory_released: Signal::default(),
             has_joined: Cell::new(false),
+            timer: Timer::default(),
         }))
     }
 
@@ -185,14 +184,14 @@ impl Channel {
         self.perform(&mut state, None);
         drop(state);
         self.finish_calls();
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Passes a frame to the core whose buffer has other frames too.
-    pub(crate) fn frame(self: &Rc<Self>, bytes: &mut [u8]) {
+    pub(crate) fn handle_frame(self: &Rc<Self>, bytes: &mut [u8]) {
         self.take_in(&mut self.state.borrow_mut(), bytes, false);
         self.finish_calls();
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Passes a frame of `len` bytes to the core that has a separate buffer.
@@ -212,7 +211,7 @@ impl Channel {
         }
         drop(state);
         self.finish_calls();
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Passes a frame to the core. Returns the part that becomes the memory of a request.
@@ -258,11 +257,11 @@ impl Channel {
         self.perform(&mut state, None);
         drop(state);
         self.finish_calls();
-        self.arm_timer();
+        Timer::arm(self);
     }
 
     /// Determines from the start of a frame where its rest belongs.
-    pub(crate) fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
+    pub(crate) fn expected(&self, start: &[u8], frame_len: usize) -> Expect {
         self.state.borrow().core.expect(start, frame_len)
     }
 
@@ -564,38 +563,30 @@ impl Channel {
             ready: slot().0,
         })
     }
+}
 
-    /// Starts a task that sleeps until the core's next timeout, unless one does already.
-    fn arm_timer(self: &Rc<Self>) {
-        let mut state = self.state.borrow_mut();
-        let Some(next) = state.core.next_timeout() else {
-            return;
-        };
-        if self.ended.is_raised() || state.timer.is_some_and(|armed| armed <= next) {
-            return;
-        }
-        state.timer = Some(next);
-        drop(state);
-        let channel = Rc::clone(self);
-        self.io().spawn(channel.sleep_until(next));
+impl TimeoutHandler for Channel {
+    fn timer(&self) -> &Timer {
+        &self.timer
     }
 
-    async fn sleep_until(self: Rc<Self>, deadline: Instant) {
-        let now = self.thread.now().instant;
-        let duration = deadline
-            .0
-            .saturating_sub(now.0)
-            .max(Duration::from_millis(1));
-        let sleep = pin!(self.io().sleep(duration));
-        if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
-            return;
-        }
-        {
-            let mut state = self.state.borrow_mut();
-            if state.timer == Some(deadline) {
-                state.timer = None;
-            }
-        }
+    fn runtime(&self) -> &Handle {
+        self.io()
+    }
+
+    fn ended(&self) -> &Signal {
+        &self.ended
+    }
+
+    fn now(&self) -> Instant {
+        self.thread.now().instant
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.state.borrow().core.next_timeout()
+    }
+
+    fn timeout(self: &Rc<Self>) {
         self.with_core(Connection::timeout);
     }
 }
