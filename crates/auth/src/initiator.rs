@@ -1,42 +1,40 @@
-//! The client of one authentication: NTLMv2, in SPNEGO or without it. RFC 4178, [MS-SPNG] 3.1
-
-use std::fmt;
+//! The client of one authentication: a mechanism, in SPNEGO or without it. RFC 4178, [MS-SPNG] 3.1
 
 use wire::spnego::{MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
 use zeroize::Zeroizing;
 
 use crate::login::{Entropy, FileTime};
-use crate::mechanism::Integrity;
-use crate::ntlm::initiator::{Credentials, Response, negotiate, respond};
-use crate::ntlm::keys::{Key, NtlmIntegrity};
+use crate::mechanism::{
+    InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress, Integrity,
+};
+use crate::ntlm::initiator::{Credentials, NtlmInitiator};
 
-/// The encapsulation of the NTLM messages.
+/// The encapsulation of the tokens of the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// SPNEGO tokens carry the NTLM messages.
+    /// SPNEGO tokens carry the tokens of the mechanism.
     Spnego,
-    /// The NTLM messages are the tokens.
+    /// The tokens of the mechanism are sent as they are.
     Raw,
 }
 
 /// The client of one authentication, from its first token to the session key.
 pub struct Initiator {
-    credentials: Credentials,
-    target_name: String,
+    mechanism: Box<dyn InitiatorMechanism>,
     framing: Framing,
     mech_list: Vec<u8>,
     state: State,
 }
 
 enum State {
-    /// The list of mechanisms is sent; the server has not yet selected NTLM.
+    /// The list of mechanisms is sent; the server has not yet selected the mechanism.
     Offered,
-    /// The NEGOTIATE is sent.
-    Negotiated,
-    /// The AUTHENTICATE is sent.
-    Authenticated {
-        key: Key,
-        integrity: Box<NtlmIntegrity>,
+    /// The mechanism exchanges tokens.
+    Exchanging,
+    /// The mechanism has its keys; the server's last token is missing.
+    Established {
+        session_key: Option<Zeroizing<[u8; 16]>>,
+        integrity: Option<Box<dyn Integrity>>,
     },
     Finished,
 }
@@ -51,26 +49,20 @@ pub enum InitiatorStep {
     Done(Option<Zeroizing<[u8; 16]>>),
 }
 
-/// Why a client aborts an authentication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InitiatorError {
-    /// The token is not well formed, or not valid in this state of the exchange.
-    Malformed,
-    /// The server does not grant Unicode, extended session security or target info.
-    Downgrade,
-    /// The server rejects the authentication, or selects a mechanism that the client did not offer.
-    Rejected,
-    /// The mechListMIC is wrong or missing: the list of mechanisms may have changed in transit.
-    MechListMicMismatch,
-}
-
 impl Initiator {
     /// An authentication with NTLM as the only mechanism.
     ///
     /// `target_name` is the service principal name of the server ("cifs/server"), which the server
     /// may check.
     pub fn new(credentials: Credentials, target_name: &str, framing: Framing) -> Self {
-        Self::offering(&[Oid::NTLMSSP], credentials, target_name, framing)
+        let mechanism = NtlmInitiator::new(credentials, target_name);
+        Self::with_mechanism(Box::new(mechanism), framing)
+    }
+
+    /// An authentication with one mechanism.
+    pub fn with_mechanism(mechanism: Box<dyn InitiatorMechanism>, framing: Framing) -> Self {
+        let offer = [mechanism.oid()];
+        Self::of(&offer, mechanism, framing)
     }
 
     /// An authentication that offers a list of mechanisms in SPNEGO, for tests: the client
@@ -82,34 +74,56 @@ impl Initiator {
         target_name: &str,
         framing: Framing,
     ) -> Self {
-        let is_first = framing == Framing::Raw || mechanisms.first() == Some(&Oid::NTLMSSP);
+        let mechanism = NtlmInitiator::new(credentials, target_name);
+        Self::of(mechanisms, Box::new(mechanism), framing)
+    }
+
+    fn of(
+        mechanisms: &[Oid<'_>],
+        mechanism: Box<dyn InitiatorMechanism>,
+        framing: Framing,
+    ) -> Self {
+        let is_first = framing == Framing::Raw || mechanisms.first() == Some(&mechanism.oid());
         Self {
-            credentials,
-            target_name: target_name.into(),
+            mechanism,
             framing,
             mech_list: MechList::encode(mechanisms),
             state: if is_first {
-                State::Negotiated
+                State::Exchanging
             } else {
                 State::Offered
             },
         }
     }
 
-    /// The client's first token.
-    pub fn start(&self) -> Vec<u8> {
-        let negotiate = negotiate();
-        if self.framing == Framing::Raw {
-            return negotiate;
+    /// Returns true if the next [`start`](Self::start) or [`step`](Self::step) may block: on a key
+    /// distribution center, or a file. A client with an event loop then calls it on a thread.
+    pub fn may_block(&self) -> bool {
+        match self.state {
+            State::Offered | State::Exchanging => self.mechanism.may_block(),
+            State::Established { .. } | State::Finished => false,
         }
-        let is_first = matches!(self.state, State::Negotiated);
-        NegTokenInit {
+    }
+
+    /// Creates the client's first token. `now` and `entropy` as in [`step`](Self::step).
+    ///
+    /// # Errors
+    /// The mechanism has no token for this server.
+    pub fn start(&mut self, now: FileTime, entropy: &Entropy) -> Result<Vec<u8>, InitiatorError> {
+        let first = match self.state {
+            State::Exchanging => Some(self.advance(None, now, entropy)?.unwrap_or_default()),
+            _ => None,
+        };
+        if self.framing == Framing::Raw {
+            return Ok(first.unwrap_or_default());
+        }
+        Ok(NegTokenInit {
             mechanisms: MechList::decode(&self.mech_list).expect("encoded here"),
-            mech_token: is_first.then_some(&negotiate[..]),
+            mech_token: first.as_deref(),
             hint_name: None,
             mech_list_mic: None,
         }
-        .encode()
+        .encode())
     }
 
     /// Processes the server's next token.
@@ -128,22 +142,50 @@ impl Initiator {
         let token = self.unframe(token)?;
         match std::mem::replace(&mut self.state, State::Finished) {
             State::Offered => {
-                self.state = State::Negotiated;
-                Ok(InitiatorStep::Continue(frame(&negotiate(), None)))
+                let first = self.advance(None, now, entropy)?.unwrap_or_default();
+                Ok(InitiatorStep::Continue(self.frame(first)))
             }
-            State::Negotiated => {
-                let challenge = token.response_token.ok_or(InitiatorError::Malformed)?;
-                let response = respond(
-                    &self.credentials,
-                    &self.target_name,
-                    challenge,
-                    now,
-                    entropy,
-                )?;
-                Ok(InitiatorStep::Continue(self.authenticate(response)))
+            State::Exchanging => {
+                let inner = token.response_token.ok_or(InitiatorError::Malformed)?;
+                match self.advance(Some(inner), now, entropy)? {
+                    Some(next) => Ok(InitiatorStep::Continue(self.frame(next))),
+                    // The server's token was the last one of both sides.
+                    None => self.finish(&token),
+                }
             }
-            State::Authenticated { key, integrity } => self.finish(&token, &key, *integrity),
+            established @ State::Established { .. } => {
+                self.state = established;
+                self.finish(&token)
+            }
             State::Finished => Err(InitiatorError::Malformed),
+        }
+    }
+
+    /// Lets the mechanism process the server's token. Returns the client's next token, if the
+    /// mechanism has one.
+    fn advance(
+        &mut self,
+        token: Option<&[u8]>,
+        now: FileTime,
+        entropy: &Entropy,
+    ) -> Result<Option<Vec<u8>>, InitiatorError> {
+        match self.mechanism.step(token, now, entropy)? {
+            InitiatorProgress::Continue(next) => {
+                self.state = State::Exchanging;
+                Ok(Some(next))
+            }
+            InitiatorProgress::Established(context) => {
+                let InitiatorContext {
+                    token,
+                    session_key,
+                    integrity,
+                } = *context;
+                self.state = State::Established {
+                    session_key,
+                    integrity,
+                };
+                Ok(token)
+            }
         }
     }
 
@@ -158,28 +200,33 @@ impl Initiator {
         let Ok(Token::Response(token)) = Token::decode(token) else {
             return Err(InitiatorError::Malformed);
         };
-        let is_ours = token.mechanism.is_none_or(|chosen| chosen == Oid::NTLMSSP);
+        let own = self.mechanism.oid();
+        let is_ours = token.mechanism.is_none_or(|chosen| chosen == own);
         if token.state == Some(NegState::REJECT) || !is_ours {
             return Err(InitiatorError::Rejected);
         }
         Ok(token)
     }
 
-    fn authenticate(&mut self, response: Response) -> Vec<u8> {
-        let Response {
-            authenticate,
-            exported_session_key: key,
-            mut integrity,
-        } = response;
-        let token = match self.framing {
-            Framing::Raw => authenticate,
-            Framing::Spnego => frame(&authenticate, Some(&integrity.sign(&self.mech_list))),
+    /// The client's token as it is sent: the last one carries the mechListMIC.
+    fn frame(&mut self, token: Vec<u8>) -> Vec<u8> {
+        if self.framing == Framing::Raw {
+            return token;
+        }
+        let mic = match &mut self.state {
+            State::Established {
+                integrity: Some(integrity),
+                ..
+            } => Some(integrity.sign(&self.mech_list)),
+            _ => None,
         };
-        self.state = State::Authenticated {
-            key,
-            integrity: Box::new(integrity),
-        };
-        token
+        NegTokenResp {
+            state: Some(NegState::ACCEPT_INCOMPLETE),
+            mechanism: None,
+            response_token: Some(&token),
+            mech_list_mic: mic.as_deref(),
+        }
+        .encode()
     }
 
     /// The session key after the client's last token and before [`InitiatorStep::Done`]: the
@@ -187,63 +234,34 @@ impl Initiator {
     /// anonymous client.
     pub fn session_key(&self) -> Option<Zeroizing<[u8; 16]>> {
         match &self.state {
-            State::Authenticated { key, .. } => self.secret(key),
+            State::Established { session_key, .. } => session_key.clone(),
             _ => None,
-        }
-    }
-
-    fn secret(&self, key: &Key) -> Option<Key> {
-        match self.credentials {
-            Credentials::Anonymous => None,
-            Credentials::User { .. } => Some(key.clone()),
         }
     }
 
     /// Processes the server's last token. A server that did not select the client's first mechanism
     /// must send a mechListMIC. RFC 4178, 5
-    fn finish(
-        &self,
-        token: &NegTokenResp<'_>,
-        key: &Key,
-        mut integrity: NtlmIntegrity,
-    ) -> Result<InitiatorStep, InitiatorError> {
+    fn finish(&mut self, token: &NegTokenResp<'_>) -> Result<InitiatorStep, InitiatorError> {
+        let State::Established {
+            session_key,
+            integrity,
+        } = std::mem::replace(&mut self.state, State::Finished)
+        else {
+            return Err(InitiatorError::Malformed);
+        };
         if self.framing == Framing::Spnego && token.state != Some(NegState::ACCEPT_COMPLETED) {
             return Err(InitiatorError::Rejected);
         }
         let offered = MechList::decode(&self.mech_list).expect("encoded here");
-        let is_preferred = offered.iter().next() == Some(Oid::NTLMSSP);
-        let is_proven = match token.mech_list_mic {
-            Some(mic) => integrity.verify(&self.mech_list, mic),
-            None => is_preferred || self.framing == Framing::Raw,
+        let is_preferred = offered.iter().next() == Some(self.mechanism.oid());
+        let is_proven = match (token.mech_list_mic, integrity) {
+            (Some(mic), Some(mut integrity)) => integrity.verify(&self.mech_list, mic),
+            (Some(_), None) => false,
+            (None, _) => is_preferred || self.framing == Framing::Raw,
         };
-        match is_proven || matches!(self.credentials, Credentials::Anonymous) {
-            true => Ok(InitiatorStep::Done(self.secret(key))),
+        match is_proven || session_key.is_none() {
+            true => Ok(InitiatorStep::Done(session_key)),
             false => Err(InitiatorError::MechListMicMismatch),
         }
     }
 }
-
-fn frame(token: &[u8], mic: Option<&[u8]>) -> Vec<u8> {
-    NegTokenResp {
-        state: Some(NegState::ACCEPT_INCOMPLETE),
-        mechanism: None,
-        response_token: Some(token),
-        mech_list_mic: mic,
-    }
-    .encode()
-}
-
-impl fmt::Display for InitiatorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Malformed => "the server's token is malformed",
-            Self::Downgrade => "the server grants no extended session security",
-            Self::Rejected => "the server refuses to authenticate with NTLM",
-            Self::MechListMicMismatch => {
-                "the MIC of the list of mechanisms is missing or does not match"
-            }
-        })
-    }
-}
-
-impl std::error::Error for InitiatorError {}

@@ -2,8 +2,9 @@
 //!
 //! - [`Acceptor`] is the server of one authentication, [`Initiator`] the client. Both take a token
 //!   and return a token. Neither reads a clock or a random number: time and entropy are arguments.
-//! - [`Mechanism`] is the interface between SPNEGO and NTLM, or later Kerberos. A mechanism may
-//!   block: the server then runs its steps on a thread ([`Acceptor::may_block`]).
+//! - [`Mechanism`] and [`InitiatorMechanism`] are the interface between SPNEGO and NTLM, or later
+//!   Kerberos. A mechanism may block: its steps then run on a thread ([`Acceptor::may_block`],
+//!   [`Initiator::may_block`]).
 //! - [`Users`] is the table of accounts, [`UserFile`] the file that stores it.
 //!
 //! NTLM means NTLMv2 with extended session security. The acceptor refuses LM and NTLMv1.
@@ -21,9 +22,12 @@ mod users;
 
 pub use acceptor::{Acceptor, Step, TOKEN_LEN_MAX, server_hint};
 pub use config::{AcceptorConfig, TargetNames};
-pub use initiator::{Framing, Initiator, InitiatorError, InitiatorStep};
+pub use initiator::{Framing, Initiator, InitiatorStep};
 pub use login::{Accepted, Entropy, FileTime, Refusal, User, UserKind, fresh_entropy};
-pub use mechanism::{Established, Integrity, Mechanism, MechanismProvider, Progress};
+pub use mechanism::{
+    Established, InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress,
+    InitiatorProvider, Integrity, Mechanism, MechanismProvider, Progress,
+};
 pub use ntlm::initiator::Credentials;
 pub use ntlm::keys::NtHash;
 pub use user_file::{UserFile, UserFileError};

@@ -13,6 +13,10 @@ use smbeam_auth::{
 use wire::ntlmssp::{Authenticate, AvFlags, Challenge, Flags, Negotiate, Ntlmv2Response};
 use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
 
+fn first_token(client: &mut Initiator) -> Vec<u8> {
+    client.start(NOW, &entropy(0)).expect("a first token")
+}
+
 #[test]
 fn a_known_user_logs_in_with_the_same_key_on_both_sides() {
     for framing in [Framing::Spnego, Framing::Raw] {
@@ -155,9 +159,9 @@ fn guests_are_those_without_an_account_and_get_no_key() {
 #[test]
 fn a_server_without_kerberos_asks_for_ntlm_and_for_a_mic() {
     let offer = [Oid::MS_KERBEROS, Oid::KERBEROS, Oid::NTLMSSP];
-    let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
+    let mut client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
     let mut acceptor = Acceptor::new(config());
-    let Step::Continue(reply) = acceptor.step(&client.start(), NOW, &entropy(1)) else {
+    let Step::Continue(reply) = acceptor.step(&first_token(&mut client), NOW, &entropy(1)) else {
         panic!("NTLM is in the list");
     };
     let Ok(Token::Response(reply)) = Token::decode(&reply) else {
@@ -209,7 +213,11 @@ fn a_changed_list_of_mechanisms_is_detected() {
     let offer = [Oid::NTLMSSP, Oid::KERBEROS];
     let client = Initiator::offering(&offer, alice("secret"), "cifs/files", Framing::Spnego);
     let step = run(client, Acceptor::new(config()), 1, |leg, token| match leg {
-        0 => Initiator::new(alice("secret"), "cifs/files", Framing::Spnego).start(),
+        0 => first_token(&mut Initiator::new(
+            alice("secret"),
+            "cifs/files",
+            Framing::Spnego,
+        )),
         _ => token,
     });
     assert_eq!(reason(step.1), Refusal::MechListMicMismatch);
@@ -245,7 +253,7 @@ fn every_changed_bit_of_the_mech_list_mic_is_detected() {
 fn a_client_checks_the_mech_list_mic_of_the_server() {
     let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Spnego);
     let mut acceptor = Acceptor::new(config());
-    let mut token = client.start();
+    let mut token = first_token(&mut client);
     let last = loop {
         match acceptor.step(&token, NOW, &entropy(1)) {
             Step::Continue(reply) => match client.step(&reply, NOW, &entropy(2)) {
@@ -395,7 +403,7 @@ fn session_security_cannot_be_negotiated_away() {
         assert_eq!(without(missing, 1), Refusal::Downgrade);
 
         let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-        let challenge = challenge(&client.start());
+        let challenge = challenge(&first_token(&mut client));
         let message = Challenge::decode(&challenge).expect("ours");
         let weak = Challenge {
             flags: message.flags.without(missing),
@@ -450,8 +458,8 @@ fn the_hint_offers_ntlm() {
 
 #[test]
 fn the_challenge_names_the_server() {
-    let client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
-    let challenge = challenge(&client.start());
+    let mut client = Initiator::new(alice("secret"), "cifs/files", Framing::Raw);
+    let challenge = challenge(&first_token(&mut client));
     let message = Challenge::decode(&challenge).expect("ours");
     let config: &AcceptorConfig = &config();
     let name = wire::ntlmssp::text(message.target_name);

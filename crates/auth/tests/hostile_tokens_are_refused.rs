@@ -120,7 +120,7 @@ proptest! {
     fn initiators_survive_any_server(legs in vec(vec(any::<u8>(), 0..300), 1..4), raw: bool) {
         let framing = if raw { Framing::Raw } else { Framing::Spnego };
         let mut client = Initiator::new(alice("secret"), "cifs/files", framing);
-        let _ = client.start();
+        let _ = client.start(NOW, &entropy(0));
         for leg in &legs {
             let _ = client.step(leg, NOW, &entropy(1));
         }

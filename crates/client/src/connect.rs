@@ -40,7 +40,7 @@ impl Client {
         for endpoint in endpoints {
             let attempt = Attempt {
                 config: Arc::new(self.inner.config(host, endpoint.transport, credentials)),
-                credentials: Arc::new(credentials.for_login()),
+                credentials: credentials.for_login(),
                 tls: Arc::clone(&tls),
             };
             let login = Login {
@@ -99,7 +99,7 @@ impl Client {
 /// One transport that is tried: the parts of its target that all addresses share.
 struct Attempt {
     config: Arc<Config>,
-    credentials: Arc<auth::Credentials>,
+    credentials: Arc<dyn auth::InitiatorProvider>,
     tls: Arc<Tls>,
 }
 

@@ -151,6 +151,16 @@ pub use wait::Wait;
 pub use watch::{Change, Watch};
 pub use write::WriteOptions;
 
+/// Security mechanisms of logins, for programs that bring another one than NTLM: see
+/// [`Credentials::with_mechanism`].
+pub mod mechanism {
+    pub use auth::{
+        Entropy, FileTime, InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress,
+        InitiatorProvider, Integrity,
+    };
+    pub use wire::spnego::Oid;
+}
+
 pub use net::quic::{Congestion as QuicCongestion, Settings as QuicSettings};
 pub use net::tls;
 pub use net::{Endpoint, Endpoints, Transport};

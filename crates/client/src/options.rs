@@ -1,8 +1,10 @@
 //! The options of a client.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use auth::InitiatorProvider;
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use net::quic::Settings as QuicSettings;
 use net::tls::ClientSettings;
@@ -363,7 +365,15 @@ impl Options {
 /// The user that logs in.
 #[derive(Clone)]
 pub struct Credentials {
-    user: Option<User>,
+    login: Login,
+}
+
+/// How a user logs in.
+#[derive(Clone)]
+enum Login {
+    Anonymous,
+    User(User),
+    Mechanism(Arc<dyn InitiatorProvider>),
 }
 
 #[derive(Clone)]
@@ -378,7 +388,7 @@ impl Credentials {
     /// accounts.
     pub fn new(domain: Option<&str>, user: &str, password: &str) -> Self {
         Self {
-            user: Some(User {
+            login: Login::User(User {
                 domain: domain.unwrap_or_default().to_owned(),
                 name: user.to_owned(),
                 password: Zeroizing::new(password.to_owned()),
@@ -386,32 +396,45 @@ impl Credentials {
         }
     }
 
-    /// An anonymous login.
-    pub fn anonymous() -> Self {
-        Self { user: None }
+    /// A login by a security mechanism of the caller, such as Kerberos. The client offers this
+    /// mechanism alone. A mechanism that may block runs on a thread, so that other connections
+    /// continue meanwhile.
+    pub fn with_mechanism(provider: Arc<dyn InitiatorProvider>) -> Self {
+        Self {
+            login: Login::Mechanism(provider),
+        }
     }
 
-    pub(crate) fn for_login(&self) -> auth::Credentials {
-        match &self.user {
-            None => auth::Credentials::Anonymous,
-            Some(User {
+    /// An anonymous login.
+    pub fn anonymous() -> Self {
+        Self {
+            login: Login::Anonymous,
+        }
+    }
+
+    pub(crate) fn for_login(&self) -> Arc<dyn InitiatorProvider> {
+        match &self.login {
+            Login::Anonymous => Arc::new(auth::Credentials::Anonymous),
+            Login::User(User {
                 domain,
                 name,
                 password,
-            }) => auth::Credentials::with_password(name, domain, password),
+            }) => Arc::new(auth::Credentials::with_password(name, domain, password)),
+            Login::Mechanism(provider) => Arc::clone(provider),
         }
     }
 
     pub(crate) fn is_anonymous(&self) -> bool {
-        self.user.is_none()
+        matches!(self.login, Login::Anonymous)
     }
 }
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.user {
-            None => f.write_str("Credentials(anonymous)"),
-            Some(user) => write!(f, "Credentials({}\\{}, ***)", user.domain, user.name),
+        match &self.login {
+            Login::Anonymous => f.write_str("Credentials(anonymous)"),
+            Login::User(user) => write!(f, "Credentials({}\\{}, ***)", user.domain, user.name),
+            Login::Mechanism(_) => f.write_str("Credentials(by mechanism)"),
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn login(connection: &mut Connection, user: &str, password: &str) -> 
     let algorithm = agree(connection, &mut preauth)?;
     let credentials = Credentials::with_password(user, "", password);
     let mut initiator = Initiator::new(credentials, "cifs/bench", Framing::Spnego);
-    let mut token = initiator.start();
+    let mut token = initiator.start(now(), &auth::fresh_entropy())?;
     for _ in 0..LEGS_MAX {
         let (status, reply) = leg(connection, &mut preauth, &token)?;
         match initiator.step(&reply, now(), &auth::fresh_entropy())? {

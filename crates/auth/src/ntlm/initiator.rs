@@ -4,10 +4,13 @@ use wire::ntlmssp::{
     Authenticate, AvFlags, AvId, AvPairs, Challenge, Flags, MIC_LEN, MIC_OFFSET, Negotiate,
     Ntlmv2Response, Version, utf16,
 };
+use wire::spnego::Oid;
 use zeroize::Zeroizing;
 
-use crate::initiator::InitiatorError;
 use crate::login::{Entropy, FileTime};
+use crate::mechanism::{
+    InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress, InitiatorProvider,
+};
 use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
 };
@@ -58,8 +61,66 @@ const REQUESTED: Flags = Flags(
         | Flags::KEY_56.0,
 );
 
+impl InitiatorProvider for Credentials {
+    fn start(&self, target_name: &str) -> Box<dyn InitiatorMechanism> {
+        Box::new(NtlmInitiator::new(self.clone(), target_name))
+    }
+}
+
+/// The client of one NTLM authentication.
+pub(crate) struct NtlmInitiator {
+    credentials: Credentials,
+    target_name: String,
+}
+
+impl NtlmInitiator {
+    pub(crate) fn new(credentials: Credentials, target_name: &str) -> Self {
+        Self {
+            credentials,
+            target_name: target_name.into(),
+        }
+    }
+}
+
+impl InitiatorMechanism for NtlmInitiator {
+    fn oid(&self) -> Oid<'static> {
+        Oid::NTLMSSP
+    }
+
+    fn step(
+        &mut self,
+        token: Option<&[u8]>,
+        now: FileTime,
+        entropy: &Entropy,
+    ) -> Result<InitiatorProgress, InitiatorError> {
+        let Some(challenge) = token else {
+            return Ok(InitiatorProgress::Continue(negotiate()));
+        };
+        let Response {
+            authenticate,
+            exported_session_key,
+            integrity,
+        } = respond(
+            &self.credentials,
+            &self.target_name,
+            challenge,
+            now,
+            entropy,
+        )?;
+        let session_key = match self.credentials {
+            Credentials::Anonymous => None,
+            Credentials::User { .. } => Some(exported_session_key),
+        };
+        Ok(InitiatorProgress::Established(Box::new(InitiatorContext {
+            token: Some(authenticate),
+            session_key,
+            integrity: Some(Box::new(integrity)),
+        })))
+    }
+}
+
 /// Encodes the NEGOTIATE message; it does not depend on the credentials. [MS-NLMP] 3.1.5.1.1
-pub(crate) fn negotiate() -> Vec<u8> {
+fn negotiate() -> Vec<u8> {
     let version = Some(Version::WINDOWS_10);
     Negotiate {
         flags: REQUESTED,
@@ -71,14 +132,14 @@ pub(crate) fn negotiate() -> Vec<u8> {
 }
 
 /// The client's last message, and its keys after it.
-pub(crate) struct Response {
-    pub(crate) authenticate: Vec<u8>,
-    pub(crate) exported_session_key: Key,
-    pub(crate) integrity: NtlmIntegrity,
+struct Response {
+    authenticate: Vec<u8>,
+    exported_session_key: Key,
+    integrity: NtlmIntegrity,
 }
 
 /// Processes a CHALLENGE and creates the AUTHENTICATE. [MS-NLMP] 3.1.5.1.2
-pub(crate) fn respond(
+fn respond(
     credentials: &Credentials,
     target_name: &str,
     challenge: &[u8],

@@ -65,7 +65,7 @@ pub fn run(
     seed: u8,
     mut change: impl FnMut(u8, Vec<u8>) -> Vec<u8>,
 ) -> (Outcome, Step) {
-    let mut token = client.start();
+    let mut token = client.start(NOW, &entropy(0)).expect("a first token");
     for leg in 0..LEGS_MAX {
         token = change(leg, token);
         match acceptor.step(&token, NOW, &entropy(seed.wrapping_add(leg))) {

@@ -66,7 +66,8 @@ pub(crate) struct State {
     calls: Calls,
     /// Memory that is registered for RDMA.
     registrations: Registrations,
-    login: Initiator,
+    /// `None` while a thread runs a step of it.
+    login: Option<Initiator>,
     has_spoken: bool,
     ready: Option<Filler<Result<(), ConnectCause>>>,
     /// Reason of the end.
@@ -135,7 +136,8 @@ impl Channel {
         let mut carrier = stream.carrier(target.transport);
         carrier.secure &= target.tls.verifies();
         let name = format!("cifs/{}", target.config.server_name);
-        let login = Initiator::new((*target.credentials).clone(), &name, auth::Framing::Spnego);
+        let mechanism = target.credentials.start(&name);
+        let login = Initiator::with_mechanism(mechanism, auth::Framing::Spnego);
         let state = State {
             core: Connection::new(Arc::clone(&target.config), role, carrier, &seed),
             effects: Effects::new(),
@@ -144,7 +146,7 @@ impl Channel {
             held_back: Vec::new(),
             calls: Calls::new(target.transport.sends_files()),
             registrations: Registrations::default(),
-            login,
+            login: Some(login),
             has_spoken: false,
             ready: Some(ready),
             reason: None,
@@ -390,14 +392,35 @@ impl Channel {
         self.to_send.raise();
     }
 
-    fn authenticate(&self, state: &mut State, token: &[u8]) {
-        let leg = match std::mem::replace(&mut state.has_spoken, true) {
-            false => Leg::Token(state.login.start()),
-            true => leg(&mut state.login, token),
-        };
-        let now = self.thread.now();
-        let State { core, effects, .. } = state;
-        core.authenticated(now, leg, effects);
+    /// Runs one step of the login, on a thread if it may block.
+    fn authenticate(self: &Rc<Self>, state: &mut State, token: &[u8]) {
+        let is_first = !std::mem::replace(&mut state.has_spoken, true);
+        let token = (!is_first).then_some(token);
+        let login = state.login.as_mut();
+        let login = login.expect("the core requests one step at a time");
+        if !login.may_block() {
+            let leg = leg(login, token);
+            let now = self.thread.now();
+            let State { core, effects, .. } = state;
+            core.authenticated(now, leg, effects);
+            return;
+        }
+        let login = state.login.take().expect("it is there");
+        let step = Rc::clone(self).authenticate_on_thread(login, token.map(<[u8]>::to_vec));
+        self.io().spawn(step);
+    }
+
+    async fn authenticate_on_thread(self: Rc<Self>, mut login: Initiator, token: Option<Vec<u8>>) {
+        let step = self.io().blocking(move || {
+            let leg = leg(&mut login, token.as_deref());
+            (login, leg)
+        });
+        let (login, leg) = step.await;
+        self.state.borrow_mut().login = Some(login);
+        // The core gave the login up if the connection has ended.
+        if !self.ended.is_raised() {
+            self.with_core(|core, now, effects| core.authenticated(now, leg, effects));
+        }
     }
 
     fn ready(&self, state: &mut State, session: &Arc<Session>) {
@@ -669,10 +692,15 @@ impl Channel {
     }
 }
 
-/// One step of the login.
-fn leg(login: &mut Initiator, token: &[u8]) -> Leg {
+/// One step of the login, with the server's token; `None` for the first step.
+fn leg(login: &mut Initiator, token: Option<&[u8]>) -> Leg {
     let entropy = auth::fresh_entropy();
-    match login.step(token, std::time::SystemTime::now().into(), &entropy) {
+    let now = std::time::SystemTime::now().into();
+    let step = match token {
+        None => login.start(now, &entropy).map(InitiatorStep::Continue),
+        Some(token) => login.step(token, now, &entropy),
+    };
+    match step {
         Ok(InitiatorStep::Continue(token)) => Leg::Token(token),
         Ok(InitiatorStep::Done(key)) => Leg::Done {
             session_key: key.map_or_else(Vec::new, |key| key.to_vec()),
@@ -706,7 +734,7 @@ mod tests {
             mechanisms: Vec::new(),
         }));
         let mut login = Initiator::new(Credentials::Anonymous, "cifs/server", Framing::Spnego);
-        let mut token = login.start();
+        let mut token = login.start(FileTime(1), &[7; 32]).expect("a first token");
         loop {
             let step = acceptor.step(&token, FileTime(1), &[7; 32]);
             let (reply, is_last) = match step {
@@ -714,7 +742,7 @@ mod tests {
                 Step::Done(accepted) => (accepted.token, true),
                 refused => panic!("{refused:?}"),
             };
-            token = match leg(&mut login, &reply) {
+            token = match leg(&mut login, Some(&reply)) {
                 Leg::Token(next) => next,
                 Leg::Done { session_key } if is_last => return assert!(session_key.is_empty()),
                 _ => panic!("the login does not end"),

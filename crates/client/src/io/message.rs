@@ -45,7 +45,7 @@ pub(crate) struct Target {
     pub(crate) quic: QuicSettings,
     pub(crate) connect_timeout: Duration,
     pub(crate) config: Arc<Config>,
-    pub(crate) credentials: Arc<auth::Credentials>,
+    pub(crate) credentials: Arc<dyn auth::InitiatorProvider>,
     pub(crate) dispatch: Arc<Dispatch>,
     pub(crate) tls: Arc<Tls>,
     pub(crate) rdma: Arc<Rdma>,

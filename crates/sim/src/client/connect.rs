@@ -1,6 +1,6 @@
 //! Connecting and disconnecting: NEGOTIATE, SESSION_SETUP, TREE_CONNECT, and their opposites.
 
-use auth::{Framing, Initiator, InitiatorStep};
+use auth::{FileTime, Framing, Initiator, InitiatorStep};
 use crypto::{Cipher, SigningAlgorithm};
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::negotiate_context::{
@@ -130,8 +130,10 @@ impl Client {
             self.phase = Phase::LoggingIn;
         }
         let framing = self.choices.pick(&[Framing::Spnego, Framing::Raw]);
-        let initiator = Initiator::new(credentials(self.user, is_right), "cifs/sim", framing);
-        let token = initiator.start();
+        let mut initiator = Initiator::new(credentials(self.user, is_right), "cifs/sim", framing);
+        // The first token of NTLM has neither time nor random bytes.
+        let token = initiator.start(FileTime(0), &[0; 32]);
+        let token = token.expect("NTLM always has a first token");
         self.initiator = Some(initiator);
         self.login_preauth = self.preauth.clone();
         self.logins += 1;
@@ -182,7 +184,7 @@ impl Client {
         let response = session_setup::Response::decode(message);
         let response = response.map_err(|error| format!("SESSION_SETUP: {error}"))?;
         self.session = header.session_id;
-        let time = auth::FileTime(shared.now.wall.0);
+        let time = FileTime(shared.now.wall.0);
         let entropy = self.choices.bytes();
         let mut initiator = self
             .initiator

@@ -703,10 +703,12 @@ impl Peer {
 }
 
 fn leg(channel: &mut Channel, token: &[u8], now: Now, choices: &mut Choices) -> Leg {
-    if !std::mem::replace(&mut channel.has_spoken, true) {
-        return Leg::Token(channel.login.start());
-    }
     let time = auth::FileTime(now.wall.0);
+    if !std::mem::replace(&mut channel.has_spoken, true) {
+        // The first token of NTLM has no random bytes.
+        let token = channel.login.start(time, &[0; 32]);
+        return token.map_or(Leg::Failed, Leg::Token);
+    }
     match channel.login.step(token, time, &choices.bytes()) {
         Ok(InitiatorStep::Continue(token)) => Leg::Token(token),
         Ok(InitiatorStep::Done(key)) => Leg::Done {

@@ -186,8 +186,9 @@ impl Client {
 fn assert_serves(server: &Server) {
     let mut client = Client::connect(server);
     let user = Credentials::with_password("alice", "", "secret");
-    let login = Initiator::new(user, "cifs/server", Framing::Spnego);
-    client.send_token(&login.start());
+    let mut login = Initiator::new(user, "cifs/server", Framing::Spnego);
+    let token = login.start(auth::FileTime(0), &[0; 32]);
+    client.send_token(&token.expect("a first token"));
     assert_eq!(client.receive(), Status::MORE_PROCESSING_REQUIRED);
 }
 
