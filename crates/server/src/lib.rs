@@ -23,6 +23,7 @@ mod message;
 mod observer;
 mod personalities;
 mod placement;
+mod ports;
 mod quic;
 mod share;
 mod shared;

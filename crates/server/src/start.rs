@@ -24,6 +24,7 @@ use crate::listening::Listening;
 use crate::message::Message;
 use crate::observer::Observer;
 use crate::placement::Placement;
+use crate::ports::bind_when_free;
 use crate::quic;
 use crate::share::Shares;
 use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
@@ -256,12 +257,14 @@ fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
                 error,
             };
             let address = if endpoint.transport == Transport::Quic {
-                let (address, sockets) = quic::bind(wanted, workers).map_err(failed)?;
+                let bound = bind_when_free(|| quic::bind(wanted, workers));
+                let (address, sockets) = bound.map_err(failed)?;
                 let workers = reserved.quic_sockets.iter_mut().zip(sockets);
                 workers.for_each(|(of_worker, socket)| of_worker.push(socket));
                 address
             } else {
-                let (socket, address) = reserve_one(wanted).map_err(failed)?;
+                let bound = bind_when_free(|| reserve_one(wanted));
+                let (socket, address) = bound.map_err(failed)?;
                 reserved.sockets.push(socket);
                 address
             };

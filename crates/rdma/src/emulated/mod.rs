@@ -1,6 +1,7 @@
 //! RDMA between two processes on one machine, or inside one process, for tests and demonstrations.
 //!
-//! A listener on port N is the socket `N.sock` in a directory that both peers know. Messages go
+//! A listener on port N is the socket `N.sock` in a directory that both peers know; it holds the
+//! lock of `N.lock` beside it, so that a socket without a listener can be replaced. Messages go
 //! through the socket. To access memory of the peer, a process uses the system calls of a debugger,
 //! so it needs permission to debug the peer. The process that starts an operation checks the rules
 //! of RDMA: it compares key, bounds and permission with the regions that the peer has announced. An
@@ -16,7 +17,7 @@ mod peer_memory;
 mod queue_pair;
 mod sys;
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -59,20 +60,35 @@ impl Emulated {
 
     fn listen_on(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>> {
         let path = self.path(address.port());
-        let socket = sys::socket()?;
-        match sys::listen(socket.as_fd(), &path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale(&path) => {
-                fs::remove_file(&path)?;
-                sys::listen(socket.as_fd(), &path)?;
-            }
-            result => result?,
+        let lock = lock_port(&path.with_extension("lock"))?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
+        let socket = sys::socket()?;
+        sys::listen(socket.as_fd(), &path)?;
         Ok(Box::new(EmulatedListener {
             socket,
             path,
             address,
             faults: self.faults,
+            _lock: lock,
         }))
+    }
+}
+
+/// Takes a port for a listener. A socket of this port that exists already is of a process that has
+/// ended, even if it accepts connections: the kernel may complete the operations of an io_uring
+/// instance, and keep their descriptors open, after the process has been waited for.
+///
+/// # Errors
+/// [`io::ErrorKind::AddrInUse`]: another listener has the port. Or the file cannot be created.
+fn lock_port(path: &Path) -> io::Result<File> {
+    let lock = File::create(path)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -146,18 +162,14 @@ fn take_port(socket: &OwnedFd) -> io::Result<u16> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// Whether the socket has no listener any more: its process ended without removing it.
-fn is_stale(path: &Path) -> bool {
-    let probe = sys::socket().and_then(|socket| sys::connect(socket.as_fd(), path));
-    probe.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-}
-
 #[derive(Debug)]
 struct EmulatedListener {
     socket: OwnedFd,
     path: PathBuf,
     address: SocketAddr,
     faults: Faults,
+    /// The lock of the port, until the listener is dropped.
+    _lock: File,
 }
 
 impl Listener for EmulatedListener {

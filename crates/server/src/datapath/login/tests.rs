@@ -187,7 +187,7 @@ fn assert_serves(server: &Server) {
     let mut client = Client::connect(server);
     let user = Credentials::with_password("alice", "", "secret");
     let mut login = Initiator::new(user, "cifs/server", Framing::Spnego);
-    let token = login.start(auth::FileTime(0), &[0; 32]);
+    let token = login.start(FileTime(0), &[0; 32]);
     client.send_token(&token.expect("a first token"));
     assert_eq!(client.receive(), Status::MORE_PROCESSING_REQUIRED);
 }
