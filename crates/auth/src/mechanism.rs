@@ -115,7 +115,7 @@ pub enum InitiatorProgress {
 pub struct InitiatorContext {
     /// The client's last token; `None` if the server needs no further token.
     pub token: Option<Vec<u8>>,
-    /// Session.SessionKey; `None` for an anonymous client, whose key would protect nothing.
+    /// Session.SessionKey; `None` for an anonymous client: its key would protect nothing.
     pub session_key: Option<Zeroizing<[u8; 16]>>,
     /// Signs and verifies the mechListMIC; `None` when the mechanism has no key.
     pub integrity: Option<Box<dyn Integrity>>,

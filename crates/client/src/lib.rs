@@ -161,15 +161,18 @@ pub mod mechanism {
     pub use wire::spnego::Oid;
 }
 
+pub use crypto::{Cipher, SigningAlgorithm};
 pub use net::quic::{Congestion as QuicCongestion, Settings as QuicSettings};
 pub use net::tls;
 pub use net::{Endpoint, Endpoints, Transport};
 pub use net::{KeepAlive, TcpOptions};
 pub use proto::pattern::Pattern;
 pub use rdma::Choice as RdmaChoice;
-pub use ring::{Io, Region};
+pub use ring::{Io, Region, Source};
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;
+pub use wire::dialect::{Capabilities, Dialect};
 pub use wire::fscc::FileAction;
 pub use wire::rpc::srvsvc::ShareType as ShareKind;
-pub use wire::{FileTime, Status};
+pub use wire::tree_connect::ShareType;
+pub use wire::{FileTime, Guid, Status};

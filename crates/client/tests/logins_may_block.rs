@@ -18,7 +18,7 @@ use smbeam_client::{Client, Credentials, Options, Wait};
 /// Only a failing test waits that long.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// NTLM whose steps wait until the test permits them.
+/// NTLM with steps that block until the test permits them.
 #[derive(Debug)]
 struct SlowNtlm {
     credentials: auth::Credentials,

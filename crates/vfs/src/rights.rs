@@ -63,11 +63,12 @@ const STICKY: u32 = 0o1000;
 /// The permissions of a token on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Permissions {
-    /// Whether the token has `r`.
+    /// Whether the mode or the access control list grants the token the read permission.
     pub read: bool,
-    /// Whether the token has `w`.
+    /// Whether the mode or the access control list grants the token the write permission.
     pub write: bool,
-    /// Whether the token has `x`.
+    /// Whether the mode or the access control list grants the token the execute permission: for
+    /// directories, the permission to look up names in it.
     pub execute: bool,
 }
 

@@ -144,7 +144,7 @@ fn table(site: &Site<'_>) -> Table {
 fn quic(site: &Site<'_>) -> Table {
     let mut quic = Table::new();
     quic.insert("names".into(), strings(&["localhost".to_owned()]));
-    quic.insert("state_folder".into(), path(site.directory));
+    quic.insert("state_directory".into(), path(site.directory));
     quic.extend(site.plan.quic.clone());
     quic
 }

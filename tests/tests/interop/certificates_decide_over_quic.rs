@@ -239,7 +239,7 @@ fn a_certificate_out_of_its_time_is_refused() -> Result<()> {
 
 fn a_pin_is_printed_at_every_start() -> Result<()> {
     let mut stage = Stage::new("quic-pinned")?;
-    let quic = format!("state_folder = \"{}\"", stage.text("state"));
+    let quic = format!("state_directory = \"{}\"", stage.text("state"));
     stage.serve(&quic)?;
     let first = stage.fingerprint()?;
     stage.line(&["certificate SHA-256 ", ", self-signed"])?;

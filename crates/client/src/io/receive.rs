@@ -120,7 +120,7 @@ impl FrameHandler for Channel {
     }
 }
 
-/// Frames whose rest has a destination of its own.
+/// Frames with a destination of its own for the rest.
 impl Channel {
     async fn receive_rest(self: &Rc<Self>, partial: Partial<Destination>) -> io::Result<()> {
         let (destination, len) = (partial.destination, partial.message_len);

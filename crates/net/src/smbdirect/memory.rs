@@ -184,7 +184,8 @@ impl Exposure {
         self.descriptor
     }
 
-    /// Ends the exposure, unless the peer has done so, and waits for the memory.
+    /// Revokes the peer's RDMA access to the memory, unless the peer has invalidated the key
+    /// already. Waits until the access has ended, and returns the memory.
     pub async fn take_back(mut self) -> Exposed {
         let memory = self.memory.take().expect("taken back once");
         self.revoke();

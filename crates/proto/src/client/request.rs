@@ -313,7 +313,7 @@ impl Request {
     }
 }
 
-/// The reason why a step failed.
+/// The reason why the connection or a request of the client failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The server returned this status.

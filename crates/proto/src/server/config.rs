@@ -97,7 +97,8 @@ pub struct Limits {
     /// Requests of one connection that wait for a byte-range lock. Each keeps its credit or is one
     /// of the asynchronous ones, and each unlock checks it.
     pub lock_waits: usize,
-    /// Bytes of a frame before a login.
+    /// Maximum length in bytes of a frame that a connection without an authenticated session
+    /// sends.
     pub frame_before_login: usize,
     /// How long a connection may be without a session.
     pub login_timeout: Duration,

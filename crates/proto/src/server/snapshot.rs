@@ -47,7 +47,7 @@ pub struct Snapshot {
 /// A session. \[MS-SMB2\] 3.3.1.8
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
-    /// Its number.
+    /// SessionId.
     pub id: SessionId,
     /// The account.
     pub account: Account,
@@ -81,7 +81,7 @@ pub struct TreeSnapshot {
 /// A file, a directory or a pipe that is open. \[MS-SMB2\] 3.3.1.10
 #[derive(Clone, Debug)]
 pub struct OpenSnapshot {
-    /// Its number.
+    /// FileId of the open.
     pub id: FileId,
     /// The tree connect that it was made by.
     pub tree: TreeId,

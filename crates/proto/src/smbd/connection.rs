@@ -160,8 +160,8 @@ impl Connection {
         }
     }
 
-    /// Queues a message of `length` bytes. With `invalidate`, its last SEND invalidates that key of
-    /// the peer.
+    /// Queues a message of `length` bytes, which the effects name by `token`. If `invalidate` is a
+    /// remote key of the peer, the last SEND of the message is a Send with Invalidate of that key.
     ///
     /// # Errors
     /// The message cannot be sent. Nothing has changed, and the caller keeps the message.

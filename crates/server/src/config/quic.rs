@@ -31,7 +31,7 @@ pub struct QuicSection {
     /// Additional names and addresses in the self-signed certificate.
     pub names: Vec<String>,
     /// Directory for the self-signed certificate and its key.
-    #[serde(rename = "state_folder")]
+    #[serde(alias = "state_folder")]
     pub state_directory: Option<PathBuf>,
     /// Policy for client certificates.
     pub client_certificates: Option<Spanned<ClientChoice>>,
@@ -107,7 +107,7 @@ pub enum ClientChoice {
 pub enum TransportSecurity {
     /// SMB encryption applies to all transports.
     #[default]
-    #[serde(rename = "seal")]
+    #[serde(alias = "seal")]
     Encrypt,
     /// TLS replaces SMB encryption if the client supports it.
     Accept,
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_server_without_the_section_has_a_self_signed_certificate() {
         let text = "[server]\nname = \"nas\"\n[quic]\nnames = [\"NAS\", \"nas.example\"]\n\
-                    state_folder = \"/srv/state\"\n";
+                    state_directory = \"/srv/state\"\n";
         let settings = parse(text).expect("good").tls();
         let CertificateSource::SelfSigned { directory, names } = settings.certificate else {
             panic!("{settings:?}");
@@ -313,6 +313,18 @@ mod tests {
         assert_eq!(directory, Path::new("/srv/state"));
         assert_eq!(names, [&host_name(), "nas", "nas.example"]);
         assert_eq!(settings.clients.policy, ClientPolicy::No);
+    }
+
+    #[test]
+    fn former_names_are_accepted() {
+        let (key, value) = ("state_folder", "seal");
+        let text = format!("[quic]\n{key} = \"/srv/state\"\ntransport_security = \"{value}\"\n");
+        let quic = parse(&text).expect("good").quic;
+        assert_eq!(
+            quic.state_directory.as_deref(),
+            Some(Path::new("/srv/state"))
+        );
+        assert_eq!(quic.transport_security, TransportSecurity::Encrypt);
     }
 
     #[test]

@@ -163,7 +163,8 @@ impl Memory {
         }
     }
 
-    /// Sets the clock. Without this call it never runs backward.
+    /// Sets the clock of the file system to `now`, which may be before its present time. Each later
+    /// change of a file advances the clock.
     pub fn set_time(&self, now: FileTime) {
         self.lock().tree.now = now;
     }

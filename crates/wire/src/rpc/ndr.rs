@@ -11,7 +11,9 @@ use crate::error::DecodeError;
 use crate::layout::u32_of;
 use crate::text::Utf16;
 
-/// Decodes a stub. A count larger than the remaining stub is an error.
+/// A decoder of the stub data of an RPC request or response in NDR. \[C706\] 14
+///
+/// An element count that is larger than the remaining data is an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     inner: cursor::Reader<'a>,

@@ -26,7 +26,7 @@ impl Service {
         }
     }
 
-    /// Its interface.
+    /// The RPC interface of the service.
     pub(super) fn interface(self) -> SyntaxId {
         match self {
             Self::Server => wire::rpc::srvsvc::INTERFACE,
