@@ -19,14 +19,10 @@ fn protection_and_dialects_are_set_by_name() {
 
 #[test]
 fn results_are_named() {
-    let _: fn(&SessionInfo) -> (Dialect, Option<Cipher>, Guid, Capabilities) = |info| {
-        (
-            info.dialect,
-            info.cipher,
-            info.server_guid,
-            info.capabilities,
-        )
-    };
+    let _: fn(&SessionInfo) -> Dialect = |info| info.dialect;
+    let _: fn(&SessionInfo) -> Option<Cipher> = |info| info.cipher;
+    let _: fn(&SessionInfo) -> Guid = |info| info.server_guid;
+    let _: fn(&SessionInfo) -> Capabilities = |info| info.capabilities;
     let _: fn(&Share) -> ShareType = Share::share_type;
     let source: Source = Vec::from(&b"bytes"[..]).into_source();
     assert_eq!(Vec::<u8>::from_source(source), b"bytes");
