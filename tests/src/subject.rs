@@ -317,9 +317,15 @@ impl Server {
         text
     }
 
-    /// Kills the server and all its processes with SIGKILL, as a crash would.
+    /// Kills the server and all its processes with SIGKILL, as a crash would. Returns when its ports
+    /// are free: the kernel may close the sockets of an `io_uring` instance later.
     pub fn kill(&mut self) -> Result<()> {
-        self.signal("KILL", Duration::from_secs(5))
+        self.signal("KILL", Duration::from_secs(5))?;
+        let (tcp, addresses, holder) = (self.tcp, self.addresses, self.holder);
+        wait::until("the ports to be free", START_LIMIT, || match holder {
+            None => !listening(&addresses).any(|listens| listens),
+            Some(_) => !listens(tcp, holder),
+        })
     }
 
     /// Starts the server again as it was, after it was killed.
@@ -361,7 +367,9 @@ impl Server {
         let mut ended = false;
         let listening = wait::until("the server to listen", START_LIMIT, || {
             ended = child.try_wait().ok().flatten().is_some();
-            ended || listens(tcp, holder) && (!is_ours || listens_by_all(&addresses))
+            ended
+                || listens(tcp, holder)
+                    && (!is_ours || listening(&addresses).all(|listens| listens))
         });
         if ended || listening.is_err() {
             bail!("the server does not start:\n{}", self.log());
@@ -441,22 +449,24 @@ fn well_known_ports() -> [u16; TRANSPORTS.len()] {
     })
 }
 
-/// Whether each transport has a socket: that of TCP may exist before the others. Remains of a
-/// killed server are in none of the kernel's tables.
-fn listens_by_all(addresses: &[SocketAddrV4; TRANSPORTS.len()]) -> bool {
+/// Whether a server listens, for each transport.
+fn listening(addresses: &[SocketAddrV4; TRANSPORTS.len()]) -> impl Iterator<Item = bool> {
     let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
     let (tcp, udp, unix) = (table("tcp"), table("udp"), table("unix"));
-    TRANSPORTS.iter().zip(addresses).all(|(name, address)| {
-        let port = address.port();
-        let unconnected = format!(":{port:04X} 00000000:0000 ");
-        match *name {
-            "quic" => udp.contains(&unconnected),
-            "smbdirect" => unix
-                .lines()
-                .any(|line| line.ends_with(&format!("/{port}.sock"))),
-            _ => tcp.contains(&unconnected),
-        }
-    })
+    TRANSPORTS
+        .iter()
+        .zip(addresses)
+        .map(move |(name, address)| {
+            let port = address.port();
+            let unconnected = format!(":{port:04X} 00000000:0000 ");
+            match *name {
+                "quic" => udp.contains(&unconnected),
+                "smbdirect" => unix
+                    .lines()
+                    .any(|line| line.ends_with(&format!("/{port}.sock"))),
+                _ => tcp.contains(&unconnected),
+            }
+        })
 }
 
 fn listens(address: SocketAddrV4, holder: Option<u32>) -> bool {
