@@ -171,7 +171,7 @@ impl Module {
 }
 
 impl Entry<'_> {
-    /// Whether the case belongs to a run without filters.
+    /// Whether the case belongs to a default run without filters.
     fn is_default(&self, transports: &[&str]) -> bool {
         let Some(Route { case, transport }) = &self.test.route else {
             return true;
@@ -179,7 +179,7 @@ impl Entry<'_> {
         let is_chosen = *transport == FIRST_TRANSPORT || *transport == second_transport(case);
         // smbd is reached by two transports only: there is nothing to leave out.
         let is_short = transports.len() <= 2;
-        is_chosen || is_short || self.module.every_transport || scale::is_full()
+        is_chosen || is_short || self.module.every_transport
     }
 
     fn plan_line(&self) -> String {
@@ -218,7 +218,7 @@ pub fn run(modules: &[Module]) -> ExitCode {
     let has = |flag: &str| flags.iter().any(|given| *given == flag);
     let transports = Subject::chosen().transports();
     let is_wanted = |entry: &Entry<'_>| match filters.as_slice() {
-        [] => entry.is_default(transports),
+        [] => scale::is_full() || entry.is_default(transports),
         filters => filters.iter().any(|filter| match has("--exact") {
             true => entry.title == filter.as_str(),
             false => entry.title.contains(filter.as_str()),
