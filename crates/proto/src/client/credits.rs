@@ -23,6 +23,8 @@ pub(super) struct Credits {
     spent: u32,
     /// Wanted count of credits.
     target: u32,
+    /// Whether the server has refused to grant the wanted count.
+    is_limited: bool,
 }
 
 impl Credits {
@@ -33,6 +35,7 @@ impl Credits {
             free: 1,
             spent: 0,
             target: u32::from(target.max(1)),
+            is_limited: false,
         }
     }
 
@@ -61,10 +64,18 @@ impl Credits {
         self.target = self.target.max(charge.min(HELD_MAX));
     }
 
+    /// Notes that the server does not grant the wanted count.
+    pub(super) fn limit(&mut self) {
+        self.is_limited = true;
+    }
+
     /// Whether an ordinary request may spend `charge` credits. One credit remains for
-    /// acknowledgments of breaks and for ECHO, unless no pending response would return more.
+    /// acknowledgments of breaks and for ECHO, unless no pending response would return more. A
+    /// compound may wait for such an acknowledgment itself, so it takes the last credit only from a
+    /// server that grants no more.
     pub(super) fn allow(&self, charge: u32) -> bool {
-        let left = if self.spent == 0 { 0 } else { 1 };
+        let may_be_last = self.spent == 0 && (charge <= 1 || self.is_limited);
+        let left = if may_be_last { 0 } else { 1 };
         self.free >= charge + left
     }
 

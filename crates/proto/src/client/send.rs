@@ -88,7 +88,7 @@ impl Connection {
 
     /// Fails the first waiting request if it can never be sent: no pending response would return
     /// credits, and an ECHO that requested its credits did not bring them. Returns whether it
-    /// failed.
+    /// failed, or may now take the last credit.
     fn is_stuck(&mut self, effects: &mut Effects) -> bool {
         let is_pending = pending_requests(&self.flights, &self.exposing, &self.retries);
         let Some(first) = self.queue.first(is_pending) else {
@@ -107,11 +107,15 @@ impl Connection {
             .replace(free)
             .is_none_or(|before| before < free)
         {
-            self.credits.aim_for(charge);
+            self.credits.aim_for(charge.saturating_add(1));
             self.send_echo(effects);
             return false;
         }
         self.credits_at_echo = None;
+        if free >= charge {
+            self.credits.limit();
+            return true;
+        }
         let waiting = self.queue.remove(id).expect("it is the first");
         let Waiting {
             request,
