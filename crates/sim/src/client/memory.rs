@@ -150,7 +150,10 @@ impl Client {
                 pieces.resize(TOO_MANY, last);
             }
             Way::Nothing => pieces.clear(),
-            Way::BeyondTheEnd => pieces[0].offset = u64::MAX - choices.below(256),
+            Way::BeyondTheEnd => {
+                let length = u64::from(pieces[0].length);
+                pieces[0].offset = u64::MAX - choices.below(256).min(length.saturating_sub(1));
+            }
             _ => {}
         }
         let may_invalidate = self

@@ -200,9 +200,14 @@ impl<'a> Pdu<'a> {
             PacketType::FAULT => Body::Fault(Fault::decode(&mut reader)?),
             other => Body::Other(other, reader.rest()),
         };
+        // Only a request has an object. [C706] 12.6.4.9
+        let flags = match body {
+            Body::Request(_) => header.flags,
+            _ => header.flags.without(PacketFlags::OBJECT_UUID),
+        };
         Ok(Self {
             call_id: header.call_id,
-            flags: header.flags,
+            flags,
             body,
         })
     }
