@@ -317,8 +317,8 @@ impl Server {
         text
     }
 
-    /// Kills the server and all its processes with SIGKILL, as a crash would. Returns when its ports
-    /// are free: the kernel may close the sockets of an `io_uring` instance later.
+    /// Kills the server and all its processes with SIGKILL, as a crash would. Returns when its
+    /// ports are free: the kernel may close the sockets of an `io_uring` instance later.
     pub fn kill(&mut self) -> Result<()> {
         self.signal("KILL", Duration::from_secs(5))?;
         let (tcp, addresses, holder) = (self.tcp, self.addresses, self.holder);

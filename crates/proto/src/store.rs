@@ -80,7 +80,10 @@ impl Outcome {
         };
     }
 
-    /// Returns the value of `Records`.
+    /// Returns the records of an outcome [`Records`](Self::Records).
+    ///
+    /// # Panics
+    /// On every other outcome: the driver answered a scan with it.
     pub fn expect_records(self) -> Vec<Record> {
         let Self::Records(records) = self else {
             panic!("a scan expects Records, the driver answered {self:?}");

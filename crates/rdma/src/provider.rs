@@ -63,7 +63,7 @@ pub struct Attributes {
     pub sends: u32,
     /// Number of pieces of one SEND.
     pub pieces: u32,
-    /// Number of RDMA READs in flight, in each direction.
+    /// Maximum number of RDMA READs in flight, in each direction.
     pub reads: u32,
     /// Interrupt moderation: number of completions that the device may collect before it raises an
     /// interrupt, and the longest delay. Not all devices support it. `None` means an interrupt for
@@ -234,7 +234,7 @@ pub trait QueuePair: fmt::Debug {
     fn disconnect(&mut self);
 }
 
-/// The condition for the next poll of a queue pair.
+/// What the caller waits for before it polls the queue pair again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// No wait: events are ready.

@@ -104,7 +104,8 @@ impl Permissions {
     }
 }
 
-/// Whether a token may remove a file's name from its directory.
+/// Whether the user of a token may remove the name of `file` from the directory `parent`. `of` are
+/// the permissions of the user on `parent`.
 pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permissions) -> bool {
     let is_owner = token.is_root() || token.uid == file.uid || token.uid == parent.uid;
     of.changes_names() && (parent.mode & STICKY == 0 || is_owner)

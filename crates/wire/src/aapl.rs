@@ -216,7 +216,8 @@ impl DirectoryAttributes {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 32;
 
-    /// Decodes the bytes from EaSize to Reserved2.
+    /// Decodes the fields EaSize to Reserved2 of a FILE_ID_BOTH_DIR_INFORMATION entry, which have
+    /// this structure after AAPL.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }

@@ -44,7 +44,7 @@ pub struct Request<'a> {
     pub flags: WriteFlags,
     /// Offset of the data in bytes from the start of the header. `encode` ignores it.
     pub data_offset: u32,
-    /// The data.
+    /// The data to write.
     pub data: &'a [u8],
 }
 

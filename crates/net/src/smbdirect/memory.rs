@@ -97,7 +97,7 @@ impl RdmaMemory {
         }
     }
 
-    /// [`read`](Self::read) for memory outside the pool.
+    /// [`read`](Self::read) into a region that is not a buffer of the pool.
     pub fn read_region(
         &self,
         from: &[BufferDescriptorV1],

@@ -216,7 +216,7 @@ pub struct Create {
     pub driver_acknowledges: bool,
 }
 
-/// The successful reply to a step.
+/// The result of a successful step of a request, by command.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// TREE_CONNECT. \[MS-SMB2\] 2.2.10

@@ -86,7 +86,7 @@ impl Outgoing {
 pub struct Piece {
     /// The message.
     pub token: MessageToken,
-    /// The range of its bytes.
+    /// Range of the piece within the bytes of the message.
     pub range: Range<u32>,
 }
 

@@ -105,7 +105,7 @@ impl Default for Options {
     }
 }
 
-/// A shared directory.
+/// A file system that serves a directory of this machine as a share.
 #[derive(Debug)]
 pub struct Posix {
     share: ShareId,
