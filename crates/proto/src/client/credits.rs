@@ -71,8 +71,8 @@ impl Credits {
 
     /// Whether an ordinary request may spend `charge` credits. One credit remains for
     /// acknowledgments of breaks and for ECHO, unless no pending response would return more. A
-    /// compound may wait for such an acknowledgment itself, so it takes the last credit only from a
-    /// server that grants no more.
+    /// request of several credits may be a compound that waits for such an acknowledgment itself,
+    /// so it takes the last credit only from a server that grants no more.
     pub(super) fn allow(&self, charge: u32) -> bool {
         let may_be_last = self.spent == 0 && (charge <= 1 || self.is_limited);
         let left = if may_be_last { 0 } else { 1 };
@@ -124,4 +124,22 @@ pub(super) fn has_large_mtu(dialect: Dialect, capabilities: Capabilities) -> boo
 /// Credits of a request that sends `sent` bytes and requests `asked` bytes. \[MS-SMB2\] 3.1.5.2
 pub(super) fn charge(sent: u32, asked: u32) -> u32 {
     sent.max(asked).saturating_sub(1) / BYTES_PER_CREDIT + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_credit_remains_for_an_acknowledgment() {
+        let mut credits = Credits::new(8);
+        assert!(credits.allow(1), "the first message of a connection");
+        credits.free = 4;
+        assert!(credits.allow(3));
+        assert!(!credits.allow(4), "it may wait for an acknowledgment");
+        credits.limit();
+        assert!(credits.allow(4), "the server grants no more");
+        credits.spend(3);
+        assert!(!credits.allow(1), "a response will return credits");
+    }
 }
