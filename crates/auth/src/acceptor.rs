@@ -11,28 +11,35 @@ use crate::login::{Accepted, Entropy, FileTime, Refusal};
 use crate::mechanism::{Established, Mechanism, Progress};
 use crate::ntlm::acceptor::NtlmAcceptor;
 
-/// Maximum length of a token in bytes: SecurityBufferLength has 16 bits. [MS-SMB2] 2.2.5
+/// Maximum length in bytes of a security token (one SPNEGO or NTLM message) that [`Acceptor::step`]
+/// accepts: 65535, because the SecurityBufferLength of a SESSION_SETUP message has 16 bits.
+/// [MS-SMB2] 2.2.5
 pub const TOKEN_LEN_MAX: usize = 0xffff;
 
-/// The server of one authentication, from the client's first token to success or refusal.
+/// The server's state for one authentication over SPNEGO, or over NTLM without SPNEGO. The caller
+/// passes each security token of the client to [`step`](Self::step) until the authentication
+/// succeeds or fails.
 pub struct Acceptor {
     config: Arc<AcceptorConfig>,
     state: State,
 }
 
-/// The result of [`Acceptor::step`].
+/// The result of [`Acceptor::step`] for one security token of the client.
 #[derive(Debug)]
 pub enum Step {
-    /// The server sends this token with STATUS_MORE_PROCESSING_REQUIRED and waits for the client's
-    /// next token.
+    /// The authentication needs another exchange. The server sends this security token with
+    /// STATUS_MORE_PROCESSING_REQUIRED and waits for the client's next token.
     Continue(Vec<u8>),
-    /// The authentication succeeded.
+    /// The authentication succeeded. The value has the user, the keys, and the server's last
+    /// security token.
     Done(Box<Accepted>),
-    /// The authentication failed. The server answers after its configured delay.
+    /// The authentication failed. The server delays its error response by a time that its
+    /// configuration sets.
     Refused {
-        /// The SPNEGO rejection; `None` without SPNEGO. An SMB2 error response cannot carry it.
+        /// The encoded SPNEGO rejection; `None` when the client does not use SPNEGO. An SMB2 error
+        /// response cannot carry it.
         token: Option<Vec<u8>>,
-        /// The reason, for the server's log only.
+        /// The reason, for the server's log only. The client must not learn it.
         reason: Refusal,
     },
 }
@@ -55,8 +62,8 @@ struct Spnego {
     requires_mic: bool,
 }
 
-/// The SPNEGO token of the SMB2 NEGOTIATE response: it lists the server's mechanisms.
-/// [MS-SPNG] 3.2.5.2
+/// Encodes the SPNEGO token of the SMB2 NEGOTIATE response. It lists NTLM as the server's only
+/// mechanism; additional mechanisms of the server do not appear. [MS-SPNG] 3.2.5.2
 pub fn server_hint() -> Vec<u8> {
     let mech_list = MechList::encode(&[Oid::NTLMSSP]);
     NegTokenInit {
@@ -69,7 +76,8 @@ pub fn server_hint() -> Vec<u8> {
 }
 
 impl Acceptor {
-    /// An authentication that waits for the client's first token.
+    /// Creates an authentication that waits for the client's first token. `config` has the accounts
+    /// and the mechanisms of the server.
     pub fn new(config: Arc<AcceptorConfig>) -> Self {
         Self {
             config,
@@ -77,8 +85,9 @@ impl Acceptor {
         }
     }
 
-    /// Returns true if [`step`](Self::step) with this token may block: on a directory server, a key
-    /// distribution center, or a file. A server with an event loop then calls `step` on a thread.
+    /// Returns true if [`step`](Self::step) with this token of the client may block the thread on a
+    /// directory server, a key distribution center, or a file. A server with an event loop then
+    /// calls `step` on another thread.
     pub fn may_block(&self, token: &[u8]) -> bool {
         match &self.state {
             State::Start => match Token::decode(token) {
@@ -96,11 +105,12 @@ impl Acceptor {
         }
     }
 
-    /// Processes the client's next token. After [`Step::Done`] and [`Step::Refused`] it refuses
-    /// every further token.
+    /// Processes the client's next security token: an SPNEGO token, or an NTLM message without
+    /// SPNEGO. A malformed token, a token longer than [`TOKEN_LEN_MAX`], and every token after
+    /// [`Step::Done`] or [`Step::Refused`] give [`Step::Refused`].
     ///
-    /// `now` goes into the server's challenge, as do bytes of `entropy`. The caller passes fresh
-    /// random bytes in every call.
+    /// `now` is the current time; the server's NTLM challenge contains it. `entropy` is random: the
+    /// caller passes fresh bytes in every call.
     pub fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Step {
         let state = std::mem::replace(&mut self.state, State::Finished);
         if token.len() > TOKEN_LEN_MAX {

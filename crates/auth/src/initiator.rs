@@ -9,16 +9,18 @@ use crate::mechanism::{
 };
 use crate::ntlm::initiator::{Credentials, NtlmInitiator};
 
-/// The encapsulation of the tokens of the mechanism.
+/// Whether an [`Initiator`] wraps the tokens of its mechanism in SPNEGO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// SPNEGO tokens carry the tokens of the mechanism.
     Spnego,
-    /// The tokens of the mechanism are sent as they are.
+    /// The client sends the tokens of the mechanism without SPNEGO around them.
     Raw,
 }
 
-/// The client of one authentication, from its first token to the session key.
+/// The client's state for one authentication, with NTLM or another mechanism. The caller sends the
+/// token of [`start`](Self::start), then passes each token of the server to [`step`](Self::step)
+/// until it returns [`InitiatorStep::Done`] or an error.
 pub struct Initiator {
     mechanism: Box<dyn InitiatorMechanism>,
     framing: Framing,
@@ -39,35 +41,40 @@ enum State {
     Finished,
 }
 
-/// The result of [`Initiator::step`].
+/// The result of [`Initiator::step`] for one security token of the server.
 #[derive(Debug)]
 pub enum InitiatorStep {
-    /// The client sends this token and waits for the server's next token.
+    /// The authentication needs another exchange. The client sends this security token and waits
+    /// for the server's next token.
     Continue(Vec<u8>),
-    /// The authentication succeeded; this is Session.SessionKey. `None` for an anonymous client:
-    /// its key would derive from constants and protect nothing.
+    /// The authentication succeeded. The value is the 16-byte Session.SessionKey. `None` for an
+    /// anonymous client: a key from public constants would protect nothing.
     Done(Option<Zeroizing<[u8; 16]>>),
 }
 
 impl Initiator {
-    /// An authentication with NTLM as the only mechanism.
+    /// Creates an authentication with NTLM as the only mechanism. `framing` selects SPNEGO tokens
+    /// or raw NTLM messages.
     ///
-    /// `target_name` is the service principal name of the server ("cifs/server"), which the server
-    /// may check.
+    /// `target_name` is the service principal name of the server ("cifs/server"). The client sends
+    /// it, and the server may check it.
     pub fn new(credentials: Credentials, target_name: &str, framing: Framing) -> Self {
         let mechanism = NtlmInitiator::new(credentials, target_name);
         Self::with_mechanism(Box::new(mechanism), framing)
     }
 
-    /// An authentication with one mechanism.
+    /// Creates an authentication with the given mechanism as the only one. `framing` selects SPNEGO
+    /// tokens or raw tokens of the mechanism.
     pub fn with_mechanism(mechanism: Box<dyn InitiatorMechanism>, framing: Framing) -> Self {
         let offer = [mechanism.oid()];
         Self::of(&offer, mechanism, framing)
     }
 
-    /// An authentication that offers a list of mechanisms in SPNEGO, for tests: the client
-    /// implements NTLM only. When NTLM is not the first of the list, the client sends its first
-    /// NTLM message after the server has selected NTLM.
+    /// Creates an authentication that offers the list `mechanisms` in SPNEGO, for tests. The client
+    /// implements only NTLM, so the list must contain NTLM. When NTLM is not the first entry, the
+    /// client sends its first NTLM message after the server has selected NTLM.
+    ///
+    /// `target_name` is the service principal name of the server ("cifs/server").
     pub fn offering(
         mechanisms: &[Oid<'_>],
         credentials: Credentials,
@@ -96,8 +103,9 @@ impl Initiator {
         }
     }
 
-    /// Returns true if the next [`start`](Self::start) or [`step`](Self::step) may block: on a key
-    /// distribution center, or a file. A client with an event loop then calls it on a thread.
+    /// Returns true if the next call of [`start`](Self::start) or [`step`](Self::step) may block
+    /// the thread on a key distribution center or a file. A client with an event loop then makes
+    /// that call on another thread.
     pub fn may_block(&self) -> bool {
         match self.state {
             State::Offered | State::Exchanging => self.mechanism.may_block(),
@@ -105,10 +113,11 @@ impl Initiator {
         }
     }
 
-    /// Creates the client's first token. `now` and `entropy` as in [`step`](Self::step).
+    /// Creates the client's first security token, which the client sends in its first SESSION_SETUP
+    /// request. `now` is the current time, `entropy` fresh random bytes.
     ///
     /// # Errors
-    /// The mechanism has no token for this server.
+    /// Fails when the mechanism cannot create a token for this server. NTLM does not fail here.
     pub fn start(&mut self, now: FileTime, entropy: &Entropy) -> Result<Vec<u8>, InitiatorError> {
         let first = match self.state {
             State::Exchanging => Some(self.advance(None, now, entropy)?.unwrap_or_default()),
@@ -126,13 +135,15 @@ impl Initiator {
         .encode())
     }
 
-    /// Processes the server's next token.
+    /// Processes the server's next security token and returns the client's reply or the result.
     ///
-    /// `now` is the timestamp of the response unless the server sends one. The caller passes fresh
-    /// random bytes as `entropy` in every call.
+    /// `now` is the current time; the client's NTLM response contains it unless the server sends a
+    /// timestamp. The caller passes fresh random bytes as `entropy` in every call.
     ///
     /// # Errors
-    /// Fails when the server rejects the client, or its token is malformed or not trustworthy.
+    /// Fails when the server rejects the client, or the server's token is malformed, lacks a
+    /// required capability or has a wrong or missing mechListMIC. Every call after an error or
+    /// [`InitiatorStep::Done`] fails.
     pub fn step(
         &mut self,
         token: &[u8],
@@ -229,8 +240,9 @@ impl Initiator {
         .encode()
     }
 
-    /// The session key after the client's last token and before [`InitiatorStep::Done`]: the
-    /// server signs its last SESSION_SETUP response with it. `None` at any other time and for an
+    /// The 16-byte session key, available after the client's last token and before
+    /// [`InitiatorStep::Done`]. The client verifies the signature of the server's last
+    /// SESSION_SETUP response with a key that derives from it. `None` at any other time and for an
     /// anonymous client.
     pub fn session_key(&self) -> Option<Zeroizing<[u8; 16]>> {
         match &self.state {

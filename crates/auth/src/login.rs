@@ -5,10 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use zeroize::Zeroizing;
 
-/// Random bytes for one call of `step`. The caller never uses them twice.
+/// Random bytes for one call of [`Acceptor::step`](crate::Acceptor::step),
+/// [`Initiator::start`](crate::Initiator::start) or [`Initiator::step`](crate::Initiator::step).
+/// The caller never uses the same bytes twice.
 pub type Entropy = [u8; 32];
 
-/// Random bytes from the operating system, for the caller of an acceptor or an initiator.
+/// Returns 32 random bytes from the operating system: the `entropy` argument for the next call of
+/// an [`Acceptor`](crate::Acceptor) or [`Initiator`](crate::Initiator).
 ///
 /// # Panics
 /// Panics when the operating system cannot provide random numbers.
@@ -22,55 +25,60 @@ pub fn fresh_entropy() -> Entropy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime(pub u64);
 
-/// The user of a successful authentication.
+/// The user of a successful authentication, as the server knows the user afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Name of the account, as the user file spells it; for a guest, the name that the client
     /// sent; empty for an anonymous user.
     pub name: String,
-    /// The domain that the client sent, for logs only.
+    /// The domain that the client sent; may be empty. It is for logs only, because the server does
+    /// not check it.
     pub domain: String,
-    /// Unix account for file access; `None` means the default of the share.
+    /// Name of the Unix account for file access; `None` means the default account of the share.
     pub unix: Option<String>,
-    /// Whether the client proved a password.
+    /// Whether the client proved a password, sent an unknown name, or sent no name.
     pub kind: UserKind,
 }
 
-/// Whether, and how, a user identified itself.
+/// How a user identified itself: with a password, with an unknown name, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserKind {
     /// The client proved the password of an account.
     Named,
-    /// The client sent a name without an account. The session has no key: its messages are neither
-    /// signed nor encrypted. [MS-SMB2] 3.3.5.5.3
+    /// The client sent a user name that has no account, and the server allows guests. The session
+    /// has no key: its messages are neither signed nor encrypted. [MS-SMB2] 3.3.5.5.3
     Guest,
-    /// The client sent no name. The session has no key.
+    /// The client sent no user name, and the server allows anonymous users. The session has no key:
+    /// its messages are neither signed nor encrypted.
     Anonymous,
 }
 
 impl UserKind {
-    /// Whether only client and server know the session key, so that it may sign and encrypt.
+    /// Returns true for [`Named`](Self::Named): only the client and the server know the session
+    /// key, so the session can sign and encrypt. The keys of other users are public constants.
     pub const fn has_keys(self) -> bool {
         matches!(self, Self::Named)
     }
 }
 
-/// The result of a successful authentication.
+/// The result of a successful authentication, which the server stores in the session.
 pub struct Accepted {
-    /// The server's last token, for the SESSION_SETUP response; empty when the mechanism has none.
+    /// The server's last security token, for the SESSION_SETUP response; empty when the mechanism
+    /// has none.
     pub token: Vec<u8>,
-    /// Session.SessionKey: the first 16 bytes of the full key. Zeros unless
-    /// [`UserKind::has_keys`].
+    /// Session.SessionKey: the first 16 bytes of `full_session_key`, padded with zeros. All zeros
+    /// when [`UserKind::has_keys`] returns false for the user.
     pub session_key: Zeroizing<[u8; 16]>,
-    /// Session.FullSessionKey, for ciphers with 256-bit keys. [MS-SMB2] 3.3.1.8
+    /// Session.FullSessionKey: the whole key of the authentication, from which keys for 256-bit
+    /// ciphers derive. NTLM gives 16 bytes; other mechanisms may give more. [MS-SMB2] 3.3.1.8
     pub full_session_key: Zeroizing<Vec<u8>>,
     /// The authenticated user.
     pub user: User,
-    /// MsvAvTargetName: the service principal name of the server ("cifs/server") in the client's
-    /// view; `None` when the client sent none. [MS-NLMP] 2.2.2.1
+    /// MsvAvTargetName: the service principal name ("cifs/server") of the server that the client
+    /// meant to reach; `None` when the client sent none. [MS-NLMP] 2.2.2.1
     pub target_name: Option<String>,
-    /// MsvAvChannelBindings: MD5 of the client's channel bindings; `None` when the client sent
-    /// none. [MS-NLMP] 2.2.2.1
+    /// MsvAvChannelBindings: an MD5 hash that ties the authentication to a TLS channel; `None` when
+    /// the client sent none or only zeros. [MS-NLMP] 2.2.2.1
     pub channel_bindings: Option<[u8; 16]>,
     /// The name of the client computer, as sent by the client; for logs only.
     pub workstation: String,
@@ -80,25 +88,29 @@ pub struct Accepted {
 /// receives a status, which is the same for an unknown user and a wrong password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The account does not exist.
+    /// No account has the name that the client sent, and the server does not allow guests.
     BadUser,
     /// The account exists, but the password is wrong.
     BadPassword,
     /// The password is right, but the account is disabled.
     Disabled,
-    /// The client sent LM or NTLMv1.
+    /// The client sent an LM or NTLMv1 response. The server accepts only NTLMv2.
     NtlmV1,
-    /// The client does not offer Unicode and extended session security.
+    /// The client lacks a required NTLM capability: a known character set (Unicode or OEM), or
+    /// extended session security.
     Downgrade,
-    /// The MIC of the AUTHENTICATE is wrong: one of the NTLM messages changed in transit.
+    /// The MIC (message integrity code) of the client's NTLM AUTHENTICATE message is wrong or
+    /// missing: one of the NTLM messages changed in transit.
     MicMismatch,
-    /// The mechListMIC is wrong or missing: the list of mechanisms may have changed in transit.
+    /// The mechListMIC, which authenticates the client's list of SPNEGO mechanisms, is wrong or
+    /// missing: the list may have changed in transit.
     MechListMicMismatch,
-    /// The client is anonymous, and the server allows no anonymous users.
+    /// The client sent no user name, and the server allows no anonymous users.
     Anonymous,
     /// The client offers no mechanism that the server supports.
     NoCommonMechanism,
-    /// The token is not well formed, or not valid in this state of the exchange.
+    /// The client's security token is not well formed, is too long, or is not valid in the present
+    /// state of the authentication.
     Malformed,
 }
 

@@ -27,7 +27,8 @@ use crate::users::{Account, NameError, USERS_MAX, Users, check_name, hash_passwo
 /// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
 const FILE_LEN_MAX: u64 = 4 << 20;
 
-/// The user file, with the accounts that it held when it was last read or written.
+/// The TOML file with the accounts of the server, and the accounts that it held when this value
+/// last read or wrote it.
 #[derive(Debug)]
 pub struct UserFile {
     path: PathBuf,
@@ -39,26 +40,30 @@ pub struct UserFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Stamp(u64, u64, u64, i128);
 
-/// Why the user file cannot be read, or an account cannot be changed.
+/// Why [`UserFile`] cannot read the file, or cannot change an account.
 #[derive(Debug)]
 pub enum UserFileError {
-    /// A system call on this path failed.
+    /// A system call on this path failed with this error of the operating system.
     Io(PathBuf, io::Error),
-    /// Users other than the owner have access to the file: path, permission bits of its mode.
+    /// Users other than the owner have permissions for the file. The values are its path and the
+    /// permission bits of its mode.
     Readable(PathBuf, u32),
-    /// The file is longer than 4 MiB.
+    /// The file at this path is longer than 4 MiB.
     TooLong(PathBuf),
-    /// The file is not valid TOML, or a key is unknown or missing: path, message of the parser.
+    /// The file is not valid TOML, or a key is unknown or missing. The values are its path and a
+    /// message with the line.
     Syntax(PathBuf, String),
-    /// A value is not valid: path, line (1-based), key, reason.
+    /// A value in the file is not valid. The values are the path, the line (1-based), the key, and
+    /// the reason.
     Value(PathBuf, usize, &'static str, String),
-    /// An account with this name already exists.
+    /// The account cannot be added, because an account with this name, in upper or lower case,
+    /// already exists.
     Exists(String),
-    /// No account has this name.
+    /// The account cannot be changed or removed, because no account has this name.
     Unknown(String),
-    /// The file already has [`USERS_MAX`] accounts.
+    /// The account cannot be added, because the file already has [`USERS_MAX`] accounts.
     Full,
-    /// The user name or the password is not valid.
+    /// The user name or the password for an account is not valid.
     Name(NameError),
 }
 
@@ -80,11 +85,12 @@ struct Entry {
 }
 
 impl UserFile {
-    /// Reads the file. A missing file counts as empty; the first [`add`](Self::add) creates it.
+    /// Reads the user file at `path`. A missing file counts as empty; the first [`add`](Self::add)
+    /// creates it.
     ///
     /// # Errors
-    /// Fails when the file cannot be read, users other than its owner have access to it, or its
-    /// contents are not valid.
+    /// Fails when the file cannot be read, users other than its owner have permissions for it, it
+    /// is longer than 4 MiB, or its contents are not valid.
     pub fn load(path: impl Into<PathBuf>) -> Result<Self, UserFileError> {
         let path = path.into();
         let (users, stamp) = read(&path)?;
@@ -95,10 +101,12 @@ impl UserFile {
         })
     }
 
-    /// Reads the file again if it has changed since the last read. Returns whether it had changed.
+    /// Reads the file again if it has changed since the last read. Returns true if the file had
+    /// changed.
     ///
     /// # Errors
-    /// Fails as [`load`](Self::load) does; [`users`](Self::users) then stays unchanged.
+    /// Fails when the changed file cannot be read or is not valid, as in [`load`](Self::load). The
+    /// result of [`users`](Self::users) then stays unchanged.
     pub fn reload_if_changed(&mut self) -> Result<bool, UserFileError> {
         if stamp(&self.path)? == self.stamp {
             return Ok(false);
@@ -108,27 +116,30 @@ impl UserFile {
         Ok(true)
     }
 
-    /// The accounts of the last read or write. Later changes of the file do not affect this table.
+    /// The table of accounts from the last read or write of the file. Later changes of the file do
+    /// not affect this table.
     pub fn users(&self) -> Arc<Users> {
         Arc::clone(&self.users)
     }
 
-    /// Path of the file.
+    /// Path of the user file, as passed to [`load`](Self::load).
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All accounts, in the order of their names.
+    /// Lists the accounts from the last read or write of the file, in the order of their upper-case
+    /// names.
     pub fn list(&self) -> impl ExactSizeIterator<Item = &Account> {
         self.users.iter()
     }
 
-    /// Adds an enabled account and writes the file. `unix` is its Unix account for file access;
-    /// `None` means the default of the share.
+    /// Adds an enabled account and writes the file. `unix` is the Unix account for the user's file
+    /// access; `None` means the default account of the share.
     ///
     /// # Errors
-    /// Fails when an account has the same name in any case, the file is full, the name or the
-    /// password is not valid, or the file cannot be read or written.
+    /// Fails when an account has the same name in upper or lower case, the file already has
+    /// [`USERS_MAX`] accounts, the name or the password is not valid, or the file cannot be read or
+    /// written.
     pub fn add(
         &mut self,
         name: &str,
@@ -180,10 +191,10 @@ impl UserFile {
         })
     }
 
-    /// Takes an account out.
+    /// Removes an account and writes the file.
     ///
     /// # Errors
-    /// When there is no such account, or the file cannot be written.
+    /// Fails when no account has this name, or the file cannot be read or written.
     pub fn remove(&mut self, name: &str) -> Result<(), UserFileError> {
         self.change(|users| match users.remove(name) {
             Some(_) => Ok(()),

@@ -5,30 +5,32 @@ use std::fmt;
 
 use crate::ntlm::keys::{NtHash, upper_case};
 
-/// Maximum number of accounts in a user file: a limit against runaway scripts.
+/// Maximum number of accounts in a user file. [`UserFile`](crate::UserFile) refuses further
+/// accounts.
 pub const USERS_MAX: usize = 10_000;
 
-/// Maximum length of a user name in UTF-16 code units. [MS-SAMR] 3.1.1.6 allows 20 for old clients;
-/// new ones send more.
+/// Maximum length of a user name in UTF-16 code units. The value exceeds the 20 units of [MS-SAMR]
+/// 3.1.1.6, because current clients send longer names.
 pub const USER_NAME_LEN_MAX: usize = 256;
 
-/// Maximum length of a password in UTF-16 code units, as in Windows.
+/// Maximum length of a password in UTF-16 code units; the limit of Windows is the same.
 pub const PASSWORD_LEN_MAX: usize = 256;
 
-/// One account.
+/// One account of the user file, which lets a client log in with a name and a password.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Name of the account, as entered by the administrator.
+    /// User name of the account, as entered by the administrator. Comparisons ignore the case.
     pub name: String,
-    /// Hash of the password.
+    /// NT hash (MD4) of the password, which is as secret as the password.
     pub nt_hash: NtHash,
-    /// Unix account for file access; `None` means the default of the share.
+    /// Name of the Unix account for the user's file access; `None` means the default account of the
+    /// share.
     pub unix: Option<String>,
-    /// Whether logins of the account fail.
+    /// Whether the account is disabled: every login then fails.
     pub is_disabled: bool,
 }
 
-/// A table of accounts, with the name as the key.
+/// A table of accounts. The user name is the key, and comparisons ignore the case.
 #[derive(Clone, Debug, Default)]
 pub struct Users {
     by_name: BTreeMap<String, Account>,
@@ -39,21 +41,23 @@ pub struct Users {
 pub enum NameError {
     /// The name is empty or has white space only.
     EmptyName,
-    /// The name is longer than [`USER_NAME_LEN_MAX`].
+    /// The name is longer than [`USER_NAME_LEN_MAX`] UTF-16 code units.
     LongName,
-    /// The name has this character, which Windows forbids in user names. [MS-SAMR] 3.1.1.6
+    /// The name contains this character: a control character, or one that Windows forbids in user
+    /// names. [MS-SAMR] 3.1.1.6
     Character(char),
     /// The password is empty.
     EmptyPassword,
-    /// The password is longer than [`PASSWORD_LEN_MAX`].
+    /// The password is longer than [`PASSWORD_LEN_MAX`] UTF-16 code units.
     LongPassword,
 }
 
 impl Account {
-    /// An enabled account without a Unix account.
+    /// Creates an enabled account without a Unix account, and hashes the password.
     ///
     /// # Errors
-    /// Fails when the name or the password is not valid.
+    /// Fails when the name is blank, too long or has a forbidden character, or the password is
+    /// empty or too long.
     pub fn new(name: &str, password: &str) -> Result<Self, NameError> {
         check_name(name)?;
         let nt_hash = hash_password(password)?;
@@ -67,8 +71,9 @@ impl Account {
 }
 
 impl Users {
-    /// Adds an account. Returns `false`, without a change, when the table already has an account
-    /// with the same name in any case.
+    /// Adds an account and returns true. Returns false, without a change, when the table already
+    /// has an account with the same name in upper or lower case. The table itself has no maximum
+    /// size.
     pub fn insert(&mut self, account: Account) -> bool {
         let key = upper_case(&account.name);
         if self.by_name.contains_key(&key) {
@@ -78,7 +83,8 @@ impl Users {
         true
     }
 
-    /// The account with this name; `None` when the table has none. Case does not matter.
+    /// Returns the account with this user name, in upper or lower case; `None` when the table has
+    /// none.
     pub fn find(&self, name: &str) -> Option<&Account> {
         self.by_name.get(&upper_case(name))
     }
@@ -89,17 +95,18 @@ impl Users {
         self.by_name.get_mut(&upper_case(name))
     }
 
-    /// Removes the account with this name and returns it; `None` when the table has none.
+    /// Removes the account with this user name, in upper or lower case, and returns it; `None` when
+    /// the table has none.
     pub fn remove(&mut self, name: &str) -> Option<Account> {
         self.by_name.remove(&upper_case(name))
     }
 
-    /// All accounts, in the order of their names.
+    /// Iterates over all accounts, in the order of their upper-case names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Account> {
         self.by_name.values()
     }
 
-    /// Number of accounts.
+    /// Number of accounts in the table.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }

@@ -15,24 +15,26 @@ use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
 };
 
-/// The credentials of a client.
+/// The credentials that a client authenticates with over NTLM.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// No account. The session has no key: its messages are neither signed nor encrypted.
+    /// No account: the client logs in as an anonymous user. The session has no key, so its messages
+    /// are neither signed nor encrypted.
     Anonymous,
-    /// An account and its password hash.
+    /// A user name with its domain and the hash of its password.
     User {
-        /// Name of the account.
+        /// User name of the account, as the server knows it.
         name: String,
-        /// Domain of the account; may be empty.
+        /// Name of the account's domain or workgroup; may be empty.
         domain: String,
-        /// Hash of the password.
+        /// NT hash (MD4) of the password, which is as secret as the password.
         nt_hash: NtHash,
     },
 }
 
 impl Credentials {
-    /// The credentials of an account, from its password. `domain` may be empty.
+    /// Creates the credentials of an account from its password, of which they store only the hash.
+    /// `domain` may be empty.
     pub fn with_password(name: &str, domain: &str, password: &str) -> Self {
         let nt_hash = NtHash::from_password(password);
         Self::User {

@@ -11,9 +11,10 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::mechanism::Integrity;
 use crate::ntlm::rc4::Rc4;
 
-/// NTOWFv1: MD4 over the password as UTF-16LE. [MS-NLMP] 3.3.1
+/// The NT hash of a password: MD4 over its UTF-16LE form, 16 bytes (NTOWFv1). [MS-NLMP] 3.3.1
 ///
-/// It is as secret as the password: it suffices for a login. Drop overwrites it with zeros.
+/// The hash is as secret as the password, because it suffices for a login. Drop overwrites it with
+/// zeros.
 #[derive(Clone)]
 pub struct NtHash([u8; 16]);
 
@@ -21,13 +22,13 @@ pub struct NtHash([u8; 16]);
 pub(crate) type Key = Zeroizing<[u8; 16]>;
 
 impl NtHash {
-    /// Hashes a password of any length.
+    /// Computes the hash of a password of any length, the empty one included.
     pub fn from_password(password: &str) -> Self {
         let password = Zeroizing::new(utf16(password));
         Self(Md4::digest(password.as_slice()).into())
     }
 
-    /// Parses 32 hexadecimal digits of either case; `None` for any other text.
+    /// Parses a hash from 32 hexadecimal digits of either case; `None` for any other text.
     pub fn from_hex(hex: &str) -> Option<Self> {
         let mut hash = [0; 16];
         let digits = hex.as_bytes();
@@ -40,7 +41,8 @@ impl NtHash {
         Some(Self(hash))
     }
 
-    /// The hash as 32 lower-case hexadecimal digits, for the user file only: they are secret.
+    /// Formats the hash as 32 lower-case hexadecimal digits, for the user file. The digits are as
+    /// secret as the password.
     pub fn to_hex(&self) -> Zeroizing<String> {
         let mut hex = Zeroizing::new(String::with_capacity(32));
         for byte in self.0 {
