@@ -5,19 +5,23 @@
 /// [MS-SMB2] 2.2.1, 2.2.41
 pub const TAG_LEN: usize = 16;
 
-/// An algorithm for signatures. [MS-SMB2] 2.2.3.1.7
+/// An algorithm that signs SMB2 messages. The client and the server negotiate it. [MS-SMB2]
+/// 2.2.3.1.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SigningAlgorithm {
-    /// HMAC-SHA256, cut to 16 bytes: dialects 2.0.2 and 2.1, and by negotiation.
+    /// HMAC-SHA256, cut to 16 bytes. Dialects 2.0.2 and 2.1 always use it; dialect 3.1.1 can
+    /// negotiate it.
     HmacSha256,
-    /// AES-128-CMAC: dialects 3.0 and 3.0.2, and 3.1.1 unless negotiated otherwise.
+    /// AES-128-CMAC. Dialects 3.0 and 3.0.2 always use it; dialect 3.1.1 uses it unless the peers
+    /// negotiate another algorithm.
     AesCmac,
-    /// AES-128-GMAC: dialect 3.1.1 by negotiation.
+    /// AES-128-GMAC. Only dialect 3.1.1 uses it, when the peers negotiate it.
     AesGmac,
 }
 
 impl SigningAlgorithm {
-    /// The algorithm with this SigningAlgorithmId; `None` for an unknown one. [MS-SMB2] 2.2.3.1.7
+    /// Returns the algorithm with this SigningAlgorithmId of the NEGOTIATE context; `None` for an
+    /// unknown identifier. [MS-SMB2] 2.2.3.1.7
     pub const fn from_id(id: u16) -> Option<Self> {
         match id {
             0 => Some(Self::HmacSha256),
@@ -27,7 +31,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// The SigningAlgorithmId on the wire. [MS-SMB2] 2.2.3.1.7
+    /// The SigningAlgorithmId of the algorithm on the wire: 0, 1 or 2. [MS-SMB2] 2.2.3.1.7
     pub const fn id(self) -> u16 {
         match self {
             Self::HmacSha256 => 0,
@@ -37,21 +41,22 @@ impl SigningAlgorithm {
     }
 }
 
-/// A cipher for encrypted messages. [MS-SMB2] 2.2.3.1.2
+/// A cipher that encrypts SMB2 messages, in dialect 3.0 and later. [MS-SMB2] 2.2.3.1.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cipher {
-    /// AES-128-CCM: the only cipher of dialects 3.0 and 3.0.2.
+    /// AES-CCM with a 128-bit key: the only cipher of dialects 3.0 and 3.0.2.
     Aes128Ccm,
-    /// AES-128-GCM.
+    /// AES-GCM with a 128-bit key, in dialect 3.1.1 only.
     Aes128Gcm,
-    /// AES-256-CCM.
+    /// AES-CCM with a 256-bit key, in dialect 3.1.1 only.
     Aes256Ccm,
-    /// AES-256-GCM.
+    /// AES-GCM with a 256-bit key, in dialect 3.1.1 only.
     Aes256Gcm,
 }
 
 impl Cipher {
-    /// The cipher with this identifier; `None` for an unknown one. [MS-SMB2] 2.2.3.1.2
+    /// Returns the cipher with this identifier of the NEGOTIATE context; `None` for an unknown
+    /// identifier. [MS-SMB2] 2.2.3.1.2
     pub const fn from_id(id: u16) -> Option<Self> {
         match id {
             1 => Some(Self::Aes128Ccm),
@@ -62,7 +67,7 @@ impl Cipher {
         }
     }
 
-    /// The identifier on the wire. [MS-SMB2] 2.2.3.1.2
+    /// The identifier of the cipher on the wire: 1 to 4. [MS-SMB2] 2.2.3.1.2
     pub const fn id(self) -> u16 {
         match self {
             Self::Aes128Ccm => 1,
@@ -72,8 +77,8 @@ impl Cipher {
         }
     }
 
-    /// Length of the nonce in bytes: it is the start of the 16-byte Nonce of the transform header.
-    /// [MS-SMB2] 2.2.41
+    /// Length of the cipher's nonce in bytes: 11 for CCM, 12 for GCM. The nonce is the start of the
+    /// 16-byte Nonce field of the transform header. [MS-SMB2] 2.2.41
     pub const fn nonce_len(self) -> usize {
         match self {
             Self::Aes128Ccm | Self::Aes256Ccm => 11,
@@ -81,7 +86,7 @@ impl Cipher {
         }
     }
 
-    /// Length of the key in bytes. [MS-SMB2] 3.1.4.2
+    /// Length of the cipher's key in bytes: 16 or 32. [MS-SMB2] 3.1.4.2
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Ccm | Self::Aes128Gcm => 16,

@@ -1,4 +1,5 @@
-//! Derivation of the keys of a session from the key of its authentication. [MS-SMB2] 3.1.4.2
+//! Derivation of the signing, encryption and application keys of an SMB session from the key of its
+//! authentication. [MS-SMB2] 3.1.4.2
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -8,38 +9,45 @@ use zeroize::Zeroize;
 
 use crate::{Cipher, PreauthHash};
 
-/// The key derivation of a dialect: its labels and contexts. [MS-SMB2] 3.1.4.2
+/// The rules by which a dialect derives the keys of a session: its labels and contexts. [MS-SMB2]
+/// 3.1.4.2
 #[derive(Clone, Copy, Debug)]
 pub enum KeySchedule<'a> {
-    /// Dialects 2.0.2 and 2.1: the session key itself signs, and encryption does not exist.
+    /// Dialects 2.0.2 and 2.1: the signing key is the session key itself, and encryption does not
+    /// exist.
     Smb2,
-    /// Dialects 3.0 and 3.0.2: the contexts are constants.
+    /// Dialects 3.0 and 3.0.2: the derivation uses constant contexts.
     Smb30,
-    /// Dialect 3.1.1: the context is the preauth hash of the session, or of the SESSION_SETUP that
-    /// bound the channel.
+    /// Dialect 3.1.1: the context of the derivation is this preauthentication hash. It is the hash
+    /// of the session, or for a further channel, of the SESSION_SETUP that bound the channel.
     Smb311(&'a PreauthHash),
 }
 
-/// The keys of a session. Drop overwrites them with zeros.
+/// The keys of one session. Drop overwrites them with zeros.
 pub struct SessionKeys {
-    /// Channel.SigningKey of the channel that set the session up.
+    /// Channel.SigningKey, which signs the messages of the channel that created the session.
     pub signing: [u8; 16],
-    /// Keys for encryption; `None` when the dialect or the connection has no cipher.
+    /// The two keys that encrypt messages; `None` when the dialect or the connection has no cipher.
     pub encryption: Option<CipherKeys>,
-    /// Session.ApplicationKey, for protocols above SMB such as RPC.
+    /// Session.ApplicationKey, for protocols above SMB, such as RPC. In dialects 2.0.2 and 2.1, it
+    /// is the session key itself.
     pub application: [u8; 16],
 }
 
-/// The keys for encryption of a session, one a direction. All channels of the session share them.
+/// The two keys that encrypt the messages of a session, one for each direction. All channels of the
+/// session share them.
 #[derive(Debug)]
 pub struct CipherKeys {
-    /// The client encrypts with it, the server decrypts (Session.DecryptionKey of the server).
+    /// The key with which the client encrypts and the server decrypts (Session.DecryptionKey of the
+    /// server).
     pub client_to_server: CipherKey,
-    /// The server encrypts with it (Session.EncryptionKey of the server), the client decrypts.
+    /// The key with which the server encrypts and the client decrypts (Session.EncryptionKey of the
+    /// server).
     pub server_to_client: CipherKey,
 }
 
-/// A key of [`Cipher::key_len`] bytes: 16 or 32. Drop overwrites it with zeros.
+/// A key for one [`Cipher`], of 16 or 32 bytes as [`Cipher::key_len`] says. Drop overwrites it with
+/// zeros.
 pub struct CipherKey {
     bytes: [u8; 32],
     len: usize,
@@ -47,8 +55,9 @@ pub struct CipherKey {
 
 /// Derives every key of a session. [MS-SMB2] 3.3.5.5.3, 3.2.5.3
 ///
-/// `full_session_key` is the whole key of the authentication, and only 256-bit ciphers use it.
-/// `session_key` is its first 16 bytes, padded with zeros.
+/// `full_session_key` is the whole key of the authentication; only 256-bit ciphers use it.
+/// `session_key` consists of its first 16 bytes, padded with zeros. Without a `cipher`, the result
+/// has no encryption keys.
 pub fn session_keys(
     schedule: KeySchedule<'_>,
     session_key: &[u8; 16],
@@ -63,10 +72,11 @@ pub fn session_keys(
     }
 }
 
-/// Derives Channel.SigningKey of a channel that joins a session. [MS-SMB2] 3.3.5.5.3
+/// Derives Channel.SigningKey, with which one further channel of a session signs its messages.
+/// [MS-SMB2] 3.3.5.5.3
 ///
-/// `session_key` is the key of the authentication that bound the channel. `schedule` carries the
-/// preauth hash of that binding in dialect 3.1.1.
+/// `session_key` is the key of the authentication that bound the channel. In dialect 3.1.1,
+/// `schedule` carries the preauthentication hash of that binding.
 pub fn channel_signing_key(schedule: KeySchedule<'_>, session_key: &[u8; 16]) -> [u8; 16] {
     match schedule {
         KeySchedule::Smb2 => *session_key,

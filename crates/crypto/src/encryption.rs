@@ -8,9 +8,9 @@ use crate::plaintext::{Plaintext, TagMismatch};
 use crate::sys::{Direction, Gcm, GcmKey};
 use crate::{Cipher, TAG_LEN};
 
-/// A cipher with its key schedule, for any number of messages on any number of threads.
+/// A cipher with its expanded key, for any number of messages on any number of threads.
 ///
-/// The caller must never use a nonce twice with one key. This type does not check it.
+/// The caller must never use a nonce twice with one key. This type does not check that.
 pub struct EncryptionKey {
     cipher: Cipher,
     key: Key,
@@ -24,7 +24,7 @@ enum Key {
 }
 
 impl EncryptionKey {
-    /// Computes the key schedule.
+    /// Expands `key` for encryption and decryption with `cipher`.
     ///
     /// # Panics
     /// Panics when `key` does not have [`Cipher::key_len`] bytes.
@@ -37,14 +37,16 @@ impl EncryptionKey {
         Self { cipher, key }
     }
 
-    /// The cipher of this key.
+    /// The cipher that this key belongs to.
     pub const fn cipher(&self) -> Cipher {
         self.cipher
     }
 
-    /// Encrypts one buffer in place; returns the Signature of the transform header.
+    /// Encrypts the whole message `data` in place and returns the authentication tag, which is the
+    /// Signature of the transform header.
     ///
-    /// `aad` is the transform header from its Nonce to its end (32 bytes). [MS-SMB2] 3.1.4.3
+    /// `aad` is the transform header from its Nonce field to its end (32 bytes). The tag
+    /// authenticates these bytes, but they stay unencrypted. [MS-SMB2] 3.1.4.3
     ///
     /// # Panics
     /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes.
@@ -52,8 +54,9 @@ impl EncryptionKey {
         self.encrypt_parts(nonce, aad, &mut [data.into()])
     }
 
-    /// Encrypts one message that consists of several buffers of any length; returns the Signature
-    /// of the transform header. `aad` is as in [`encrypt_in_place`](Self::encrypt_in_place).
+    /// Encrypts one message that consists of several buffers of any length, and returns the
+    /// authentication tag, which is the Signature of the transform header. `aad` is the transform
+    /// header from its Nonce field to its end (32 bytes), which stays unencrypted.
     ///
     /// # Panics
     /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes, or the two slices of a
@@ -79,11 +82,12 @@ impl EncryptionKey {
         }
     }
 
-    /// Decrypts one buffer in place. `tag` is the Signature of the transform header.
+    /// Decrypts the whole message `data` in place. `aad` is the transform header from its Nonce
+    /// field to its end (32 bytes), and `tag` is the Signature field of that header.
     ///
     /// # Errors
-    /// [`TagMismatch`] when the tag is wrong. The buffer then holds zeros, so that no caller acts
-    /// on unauthenticated plaintext.
+    /// [`TagMismatch`] when the tag does not match. The buffer then holds zeros, so that no caller
+    /// acts on unauthenticated plaintext.
     ///
     /// # Panics
     /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes.
@@ -97,10 +101,12 @@ impl EncryptionKey {
         self.decrypt_parts(nonce, aad, &mut [data], tag)
     }
 
-    /// Decrypts in place one message that consists of several buffers of any length.
+    /// Decrypts in place one message that consists of several buffers of any length. `aad` is the
+    /// transform header from its Nonce field to its end (32 bytes), and `tag` is the Signature
+    /// field of that header.
     ///
     /// # Errors
-    /// [`TagMismatch`] when the tag is wrong. The buffers then hold zeros.
+    /// [`TagMismatch`] when the tag does not match. The buffers then hold zeros.
     ///
     /// # Panics
     /// Panics when `nonce` does not have [`Cipher::nonce_len`] bytes.

@@ -33,8 +33,8 @@ pub use plaintext::{Plaintext, TagMismatch};
 pub use preauth::PreauthHash;
 pub use signing::{SigningKey, SigningNonce};
 
-/// Whether two byte strings are equal. The run time depends on the lengths only, never on the
-/// contents.
+/// Returns true if two byte strings are equal. The run time depends on the lengths only, never on
+/// the contents.
 pub fn fixed_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }

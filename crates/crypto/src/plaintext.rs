@@ -3,24 +3,24 @@
 
 use core::fmt;
 
-/// One part of a message, as input of
-/// [`EncryptionKey::encrypt_parts`](crate::EncryptionKey::encrypt_parts).
+/// One buffer of a message that
+/// [`EncryptionKey::encrypt_parts`](crate::EncryptionKey::encrypt_parts) encrypts.
 #[derive(Debug)]
 pub enum Plaintext<'a> {
-    /// The ciphertext replaces the plaintext.
+    /// This buffer holds the plaintext, and the ciphertext replaces it.
     InPlace(&'a mut [u8]),
-    /// The plaintext stays unchanged; the ciphertext goes into the second slice, which must have
-    /// the same length.
+    /// The first slice holds the plaintext and stays unchanged. The ciphertext goes into the second
+    /// slice, which must have the same length.
     Into(&'a [u8], &'a mut [u8]),
 }
 
-/// The authentication tag does not match the message: the message changed after its encryption,
-/// or another key encrypted it.
+/// The error of a decryption: the authentication tag does not match the message. The message
+/// changed after its encryption, or another key encrypted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagMismatch;
 
 impl Plaintext<'_> {
-    /// Length of the part in bytes.
+    /// Length of the buffer's plaintext in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::InPlace(bytes) => bytes.len(),
@@ -28,7 +28,7 @@ impl Plaintext<'_> {
         }
     }
 
-    /// Whether the part has no bytes.
+    /// Returns true if the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -18,12 +18,14 @@ impl PreauthHash {
         Self([0; 64])
     }
 
-    /// Appends one whole message, from its SMB2 header to its end, without transport framing.
+    /// Extends the hash by one whole message, from its SMB2 header to its end, without transport
+    /// framing.
     pub fn update(&mut self, message: &[u8]) {
         self.update_parts(&[message]);
     }
 
-    /// Appends one whole message that consists of several buffers.
+    /// Extends the hash by one whole message that consists of several buffers, in their order. The
+    /// message reaches from its SMB2 header to its end, without transport framing.
     pub fn update_parts(&mut self, message_parts: &[&[u8]]) {
         let mut context = Context::new(&SHA512);
         context.update(&self.0);
@@ -33,7 +35,7 @@ impl PreauthHash {
         self.0.copy_from_slice(context.finish().as_ref());
     }
 
-    /// The present value.
+    /// The hash of the messages so far, or 64 zero bytes before the first message.
     pub const fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }

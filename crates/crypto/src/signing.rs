@@ -16,7 +16,7 @@ const HEADER_LEN: usize = 64;
 /// Offset of Signature in the header, in bytes; it ends with the header. [MS-SMB2] 2.2.1
 const SIGNATURE_OFFSET: usize = 48;
 
-/// A signing algorithm with its key schedule, for any number of messages on any number of threads.
+/// A signing algorithm with its expanded key, for any number of messages on any number of threads.
 pub struct SigningKey {
     algorithm: SigningAlgorithm,
     key: Key,
@@ -30,19 +30,20 @@ enum Key {
     Gmac(GcmKey),
 }
 
-/// The inputs of the AES-GMAC nonce; the other algorithms ignore them. [MS-SMB2] 3.1.4.1
+/// The fields of a message from which AES-GMAC forms its nonce. The other signing algorithms ignore
+/// them. [MS-SMB2] 3.1.4.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SigningNonce {
-    /// MessageId of the SMB2 header.
+    /// MessageId field of the SMB2 header of the message.
     pub message_id: u64,
-    /// Whether the sender is the server (SMB2_FLAGS_SERVER_TO_REDIR).
+    /// Whether the server sends the message (SMB2_FLAGS_SERVER_TO_REDIR).
     pub from_server: bool,
     /// Whether the command is CANCEL, which shares its MessageId with the request that it cancels.
     pub is_cancel: bool,
 }
 
 impl SigningKey {
-    /// Computes the key schedule.
+    /// Expands `key` for `algorithm`: Channel.SigningKey of a channel.
     pub fn new(algorithm: SigningAlgorithm, key: &[u8; 16]) -> Self {
         let key = match algorithm {
             SigningAlgorithm::HmacSha256 => Key::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),
@@ -52,19 +53,20 @@ impl SigningKey {
         Self { algorithm, key }
     }
 
-    /// The algorithm of this key.
+    /// The signing algorithm that this key belongs to.
     pub const fn algorithm(&self) -> SigningAlgorithm {
         self.algorithm
     }
 
-    /// Computes the signature of one message. In a compound, each member with its padding is one
-    /// message.
+    /// Computes the 16-byte signature of one message. In a compound, each member with its padding
+    /// counts as one message.
     ///
-    /// The first part begins with the 64-byte SMB2 header. Its 16-byte Signature counts as zeros,
-    /// whichever bytes it holds. The division of the rest into parts does not change the result.
+    /// The parts are the buffers of the message in their order. The first begins with the whole
+    /// 64-byte SMB2 header; its Signature field counts as zeros, with any content. The division of
+    /// the rest into parts does not change the result.
     ///
     /// # Panics
-    /// Panics when the first part is shorter than an SMB2 header.
+    /// Panics when no part is given, or the first part is shorter than an SMB2 header.
     pub fn sign(&self, nonce: SigningNonce, message_parts: &[&[u8]]) -> [u8; TAG_LEN] {
         let pieces = pieces(message_parts);
         match &self.key {
@@ -74,10 +76,11 @@ impl SigningKey {
         }
     }
 
-    /// Whether `signature` is the signature of the message; compares in constant time.
+    /// Returns true if `signature` is the signature of the message with these parts, as
+    /// [`sign`](Self::sign) computes it. The comparison takes constant time.
     ///
     /// # Panics
-    /// Panics when the first part is shorter than an SMB2 header.
+    /// Panics when no part is given, or the first part is shorter than an SMB2 header.
     pub fn verify(
         &self,
         nonce: SigningNonce,
