@@ -4,26 +4,35 @@ use std::sync::Arc;
 
 use ring::{Region, Source};
 
-/// A buffer that a READ fills. The operation owns it, so that it stays valid when the future is
-/// dropped.
+/// Memory that a read of a file fills. The caller passes the buffer to the operation and gets the
+/// buffer back with the result. The operation owns the buffer meanwhile, so a caller may drop the
+/// future while the kernel still writes to the memory.
 ///
-/// A READ fills the length of the buffer, not its capacity: `vec![0; n]` reads up to `n` bytes.
+/// A read fills the length of the buffer, not its capacity: `vec![0; n]` reads up to `n` bytes.
 pub trait IoBuf: Sized + Send + 'static {
-    /// Converts the buffer to a region.
+    /// Converts the buffer to a [`Region`], the type of the memory that the I/O threads fill. The
+    /// client calls this at the start of an operation.
     fn into_region(self) -> Region;
-    /// Converts the region of [`into_region`](Self::into_region) back.
+    /// Converts a region that [`into_region`](Self::into_region) made back to the buffer. The
+    /// client calls this at the end of an operation.
     fn from_region(region: Region) -> Self;
-    /// The value that replaces the buffer if it is lost because the client was closed.
+    /// Returns the empty buffer that an operation returns when the client was closed and the
+    /// caller's buffer is lost.
     fn lost() -> Self;
 }
 
-/// A buffer that a WRITE sends. Its bytes do not change during the operation.
+/// Bytes that a write to a file sends. The caller passes the buffer to the operation and gets the
+/// buffer back with the result. The operation owns the buffer meanwhile, so the bytes do not
+/// change.
 pub trait IoSource: Sized + Send + 'static {
-    /// Converts the buffer to a source.
+    /// Converts the buffer to a [`Source`], the type of the bytes that the I/O threads send. The
+    /// client calls this at the start of an operation.
     fn into_source(self) -> Source;
-    /// Converts the source of [`into_source`](Self::into_source) back.
+    /// Converts a source that [`into_source`](Self::into_source) made back to the buffer. The
+    /// client calls this at the end of an operation.
     fn from_source(source: Source) -> Self;
-    /// As [`IoBuf::lost`].
+    /// Returns the empty buffer that an operation returns when the client was closed and the
+    /// caller's buffer is lost.
     fn lost_source() -> Self;
 }
 

@@ -44,7 +44,7 @@ impl Client {
     /// Starts the I/O threads.
     ///
     /// # Errors
-    /// The system refuses a thread or a ring.
+    /// [`Error::Local`]: the system refuses a thread, an `io_uring` instance or an epoll instance.
     pub fn new(options: Options) -> Result<Self, Error> {
         let failed = |error| Error::local("start", "the client", error);
         let threads: Result<Vec<_>, _> = (0..options.thread_count())

@@ -20,118 +20,120 @@ use crate::url::UrlError;
 pub enum Error {
     /// The path, share name or pattern is not valid: the name, and the reason.
     InvalidName(String, &'static str),
-    /// The text is not a URL of an SMB server.
+    /// The text is not a URL of an SMB server: no `smb` scheme and no UNC name, or not well formed.
     InvalidUrl {
-        /// The text.
+        /// The text that the caller gave.
         url: String,
-        /// The reason.
+        /// The rule that the text violates.
         error: UrlError,
     },
-    /// The resolver does not find the host: its name, and the resolver's error.
+    /// The resolver does not find the host: name of the host, and the error of the resolver.
     Resolve(String, Arc<io::Error>),
-    /// The connection attempt to the address failed.
+    /// A transport did not connect to this address and port of the server: the address, and the
+    /// error of the system, such as "connection refused" or a time limit.
     Connect(SocketAddr, Arc<io::Error>),
-    /// None of the transports connects.
+    /// The client tried several transports to the server, and none of them connects.
     Unreachable {
-        /// Name of the server.
+        /// Name of the server as the caller gave it.
         host: String,
         /// The transports in the order of the attempts, each with its error.
         tried: Vec<(Endpoint, Error)>,
     },
     /// The server refuses the negotiation: no dialect, cipher or protection suits both ends.
     Refused {
-        /// Name of the server.
+        /// Name of the server as the caller gave it.
         host: String,
-        /// Status of its response.
+        /// Status of the NEGOTIATE response.
         status: Status,
     },
     /// The server refuses the login: wrong password, expired password, disabled account.
     Login {
-        /// Name of the server.
+        /// Name of the server as the caller gave it.
         host: String,
-        /// Status of its response.
+        /// Status of the SESSION_SETUP response.
         status: Status,
     },
     /// The server does not prove its identity, or it protects messages less than required.
     Untrusted {
-        /// Name of the server.
+        /// Name of the server as the caller gave it.
         host: String,
-        /// The reason.
+        /// The missing proof or protection, as text for a user.
         why: String,
     },
     /// The TLS handshake failed: one end rejects the certificate of the other one, or a certificate
     /// file is not usable.
     Certificate {
-        /// Name of the server.
+        /// Name of the server as the caller gave it.
         host: String,
-        /// The reason.
+        /// The error of the handshake, or of the certificate file.
         error: Box<tls::Error>,
     },
-    /// The server refuses the request.
+    /// The server refuses a request on a share, a file or a session with an error status.
     Status {
-        /// Operation: `open`, `read`, ...
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
         /// Status of the response.
         status: Status,
     },
     /// The response did not arrive within the time limit.
     TimedOut {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
     },
     /// The last connection of the session was lost. The server may have executed the operation.
     Lost {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
-        /// Reason of the loss.
+        /// Reason of the loss of the connection, as text for a user.
         reason: String,
     },
-    /// The response violates the protocol.
+    /// The response of the server violates the protocol, so the client does not use it.
     Protocol {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
-        /// The violation.
+        /// Description of the violation, as text for a user.
         why: String,
     },
-    /// The server or the connection does not support the request: a buffer that is too long,
-    /// encryption that was not negotiated.
+    /// The server or the connection does not support the request, for example a buffer that is too
+    /// long or encryption that was not negotiated.
     Unsupported {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
-        /// The reason.
+        /// Description of the missing support, as text for a user.
         why: &'static str,
     },
-    /// The caller canceled the operation.
+    /// The caller canceled the operation before its response arrived.
     Canceled {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
     },
     /// The process forked after the object was opened. Only the parent can use it.
     Forked {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
     },
     /// This machine reports an error: for a thread, a socket, or a local file.
     Local {
-        /// Operation.
+        /// Name of the operation as a verb for messages: `open`, `read`, ...
         operation: &'static str,
-        /// Path or name of its object.
+        /// Path of the local file, or name of the object on this machine, that the operation is
+        /// about.
         path: String,
-        /// Error of the system.
+        /// Error of the system call.
         error: Arc<io::Error>,
     },
 }
@@ -140,7 +142,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A name, path or URL is not valid.
+    /// A share name, path, pattern or URL is not valid.
     InvalidInput,
     /// The file, directory or share does not exist.
     NotFound,
@@ -148,9 +150,9 @@ pub enum ErrorKind {
     AlreadyExists,
     /// The user lacks the permission, or the share is read-only.
     PermissionDenied,
-    /// Another open or lock is in conflict. A later attempt may succeed.
+    /// Another open or byte-range lock of the file is in conflict. A later attempt may succeed.
     Busy,
-    /// The directory is not empty.
+    /// The server does not remove a directory that still has entries.
     DirectoryNotEmpty,
     /// The path is a directory where a file is required, or a file where a directory is required.
     WrongFileType,
@@ -158,29 +160,30 @@ pub enum ErrorKind {
     StorageFull,
     /// No connection to the server: it is not found, not reachable, or refuses the negotiation.
     Unreachable,
-    /// The login failed.
+    /// The server refuses the login: wrong password, expired password, disabled account.
     LoginFailed,
     /// The identity of the server is not proven, or it protects messages less than required.
     Untrusted,
-    /// The time limit passed.
+    /// The response of the server did not arrive within the time limit.
     TimedOut,
     /// The last connection of the session was lost, or the process forked.
     /// [`Share::reconnected`](crate::Share::reconnected) replaces it.
     ConnectionLost,
     /// The caller canceled the operation.
     Canceled,
-    /// The server does not support the request.
+    /// The server or the connection does not support the request.
     Unsupported,
-    /// The server violates the protocol.
+    /// A response of the server violates the protocol.
     Protocol,
-    /// This machine reports an error.
+    /// This machine reports an error for a thread, a socket or a local file.
     Local,
     /// The server refuses the request with another status: see [`Error::status`].
     Other,
 }
 
 impl Error {
-    /// Status of the server's response, if that is the reason.
+    /// Returns the status of the server's response if the server refused the negotiation, the login
+    /// or a request; `None` for every other error.
     pub fn status(&self) -> Option<Status> {
         match self {
             Self::Refused { status, .. }
@@ -190,7 +193,7 @@ impl Error {
         }
     }
 
-    /// Class of the error.
+    /// Returns the class of the error, from which a program decides how to continue.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidName(..) | Self::InvalidUrl { .. } => ErrorKind::InvalidInput,
@@ -210,7 +213,7 @@ impl Error {
         }
     }
 
-    /// Whether the file, path or share does not exist.
+    /// Returns whether the server reports that the file, path or share does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self.status(),
@@ -223,7 +226,7 @@ impl Error {
         )
     }
 
-    /// Whether the last connection of the session was lost.
+    /// Returns whether the last connection of the session was lost ([`Error::Lost`]).
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }
@@ -240,7 +243,8 @@ impl Error {
         }
     }
 
-    /// An error of this machine: `operation` on `path` failed with `error`.
+    /// Makes an [`Error::Local`]: on this machine, `operation` (a verb such as `open`) on `path`
+    /// failed with `error`.
     pub fn local(operation: &'static str, path: &str, error: io::Error) -> Self {
         Self::Local {
             operation,

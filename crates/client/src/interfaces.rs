@@ -13,19 +13,21 @@ use crate::session::Session;
 /// Largest list of interfaces in bytes.
 const INTERFACES_LEN: u32 = 64 << 10;
 
-/// A network interface of a server.
+/// A network interface of a server, as the server announces it for further channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Index of the interface on the server.
+    /// Index of the interface on the server. Several addresses of one interface have the same
+    /// index.
     pub index: u32,
-    /// IP address; `None` for an address of another family.
+    /// IP address of the interface; `None` if the address is neither IPv4 nor IPv6.
     pub address: Option<IpAddr>,
     /// Link speed in bits per second.
     pub speed: u64,
-    /// Whether it supports receive-side scaling: it distributes connections over processors.
+    /// Whether the interface supports receive-side scaling: it distributes connections over the
+    /// processors of the server.
     pub is_rss_capable: bool,
-    /// Whether it supports RDMA.
+    /// Whether the interface supports RDMA, as SMB Direct needs.
     pub is_rdma_capable: bool,
 }
 
@@ -33,7 +35,8 @@ impl Session {
     /// Queries the network interfaces of the server.
     ///
     /// # Errors
-    /// The server does not support the query, as before SMB 3.0.
+    /// The server does not support the query (as before SMB 3.0), or the user may not connect to
+    /// IPC$.
     pub async fn interfaces(&self) -> Result<Vec<Interface>, Error> {
         let share = self.share("IPC$").await?;
         let step = Step::Ioctl {

@@ -7,35 +7,37 @@ use wire::FileTime;
 use wire::access::FileAttributes;
 use wire::fscc::{DirectoryEntry, FileBasicInformation};
 
-/// Metadata of a file or directory.
+/// Metadata of a file or directory on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub size: u64,
-    /// Allocated bytes on the disk.
+    /// Disk space that is allocated for the file, in bytes.
     pub allocation: u64,
-    /// Time of creation.
+    /// Time at which the file was created.
     pub created: SystemTime,
-    /// Time of the last access.
+    /// Time of the last access to the data of the file.
     pub accessed: SystemTime,
-    /// Time of the last write.
+    /// Time of the last write to the data of the file.
     pub written: SystemTime,
     /// Time of the last change of data or metadata.
     pub changed: SystemTime,
-    /// DOS attributes.
+    /// DOS attributes, such as READONLY, HIDDEN and DIRECTORY.
     pub attributes: FileAttributes,
-    /// Number of the file on its volume; `None` if the server does not have one.
+    /// Number of the file, unique on its volume. `None` if the server does not report one, or if
+    /// the query did not ask for it.
     pub file_id: Option<u64>,
 }
 
 impl Metadata {
-    /// Whether the file is a directory.
+    /// Returns whether the attribute DIRECTORY is set: the object is a directory.
     pub fn is_dir(&self) -> bool {
         self.attributes.contains(FileAttributes::DIRECTORY)
     }
 
-    /// Whether the file is a symbolic link or another reparse point.
+    /// Returns whether the attribute REPARSE_POINT is set: the object is a symbolic link or another
+    /// reparse point.
     pub fn is_link(&self) -> bool {
         self.attributes.contains(FileAttributes::REPARSE_POINT)
     }
@@ -71,49 +73,51 @@ impl Metadata {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// Time of creation.
+    /// New time of creation; `None` leaves it unchanged.
     pub created: Option<SystemTime>,
-    /// Time of the last access.
+    /// New time of the last access; `None` leaves it unchanged.
     pub accessed: Option<SystemTime>,
-    /// Time of the last write.
+    /// New time of the last write; `None` leaves it unchanged.
     pub written: Option<SystemTime>,
-    /// Time of the last change of data or metadata.
+    /// New time of the last change of data or metadata; `None` leaves it unchanged.
     pub changed: Option<SystemTime>,
-    /// DOS attributes.
+    /// New DOS attributes in place of all present ones; `None` leaves them unchanged.
     pub attributes: Option<FileAttributes>,
 }
 
 /// Each method sets the field of its name.
 impl Changes {
-    /// Sets [`Changes::created`](field@Self::created).
+    /// Sets the new [time of creation](field@Self::created); `None` leaves it unchanged.
     #[must_use]
     pub fn created(mut self, created: Option<SystemTime>) -> Self {
         self.created = created;
         self
     }
 
-    /// Sets [`Changes::accessed`](field@Self::accessed).
+    /// Sets the new [time of the last access](field@Self::accessed); `None` leaves it unchanged.
     #[must_use]
     pub fn accessed(mut self, accessed: Option<SystemTime>) -> Self {
         self.accessed = accessed;
         self
     }
 
-    /// Sets [`Changes::written`](field@Self::written).
+    /// Sets the new [time of the last write](field@Self::written); `None` leaves it unchanged.
     #[must_use]
     pub fn written(mut self, written: Option<SystemTime>) -> Self {
         self.written = written;
         self
     }
 
-    /// Sets [`Changes::changed`](field@Self::changed).
+    /// Sets the new [time of the last change](field@Self::changed) of data or metadata; `None`
+    /// leaves it unchanged.
     #[must_use]
     pub fn changed(mut self, changed: Option<SystemTime>) -> Self {
         self.changed = changed;
         self
     }
 
-    /// Sets [`Changes::attributes`](field@Self::attributes).
+    /// Sets the new [DOS attributes](field@Self::attributes); `None` leaves the present ones
+    /// unchanged.
     #[must_use]
     pub fn attributes(mut self, attributes: Option<FileAttributes>) -> Self {
         self.attributes = attributes;
@@ -144,21 +148,22 @@ impl Changes {
     }
 }
 
-/// Size and free space of a volume, and its names.
+/// Size, free space and names of the volume that a share is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Volume {
-    /// Size in bytes, as far as the user's quota allows.
+    /// Size of the volume in bytes as the server reports it to this user; a quota of the user may
+    /// lower it.
     pub total: u64,
-    /// Free bytes within the user's quota.
+    /// Free space in bytes that the user may fill, within the quota of the user.
     pub available: u64,
-    /// Free bytes of the volume.
+    /// Free space of the volume in bytes, without regard to quotas.
     pub free: u64,
     /// Length of an allocation unit in bytes.
     pub block: u64,
-    /// Serial number.
+    /// Serial number of the volume.
     pub serial: u32,
-    /// Label.
+    /// Label of the volume; empty if it has none.
     pub label: String,
     /// Name of the file system, for example `NTFS`.
     pub filesystem: String,

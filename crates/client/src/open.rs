@@ -11,10 +11,10 @@ use crate::url::{Url, UrlError};
 impl Client {
     /// Connects to the server of a [`Url`], logs in, and opens the file of the URL.
     ///
-    /// `credentials` decide about the user; a user name in the URL is for display only.
-    /// [`Url::credentials`] makes the credentials of that user. The file keeps its session open:
-    /// [`File::share`] leads to it. A program that opens several files of a share calls
-    /// [`Client::open_share`] once.
+    /// The user of `credentials` logs in, not the user name in the URL. [`Url::credentials`] makes
+    /// the credentials of the user in the URL. The file keeps its session open: [`File::share`]
+    /// leads to it. A program that opens several files of a share calls [`Client::open_share`]
+    /// once.
     ///
     /// ```no_run
     /// use smbeam_client::{Client, Credentials, Error, OpenOptions, Options, Wait};

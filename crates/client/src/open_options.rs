@@ -69,83 +69,89 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Options without any access.
+    /// Makes options without any access and with all other values at their defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Open the file for reading.
+    /// Sets whether the file is opened for reading. Default: no.
     #[must_use]
     pub fn read(mut self, read: bool) -> Self {
         self.read = read;
         self
     }
 
-    /// Open the file for writing.
+    /// Sets whether the file is opened for writing. Default: no.
     #[must_use]
     pub fn write(mut self, write: bool) -> Self {
         self.write = write;
         self
     }
 
-    /// Open the file for writing; [`File::writer`](crate::File::writer) starts at its end.
+    /// Sets whether the file is opened for writing with a [`File::writer`](crate::File::writer)
+    /// that starts at the end of the file. Default: no.
     #[must_use]
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
         self
     }
 
-    /// Create the file if it does not exist.
+    /// Sets whether a missing file is created. Default: no.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Create the file, and fail if it exists.
+    /// Sets whether the file is created, with an error if it exists. Takes precedence over `create`
+    /// and `truncate`. Default: no.
     #[must_use]
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// Truncate an existing file.
+    /// Sets whether an existing file is truncated to length zero. Default: no.
     #[must_use]
     pub fn truncate(mut self, truncate: bool) -> Self {
         self.truncate = truncate;
         self
     }
 
-    /// Open only a directory (`true`), or only a file (`false`). Default: either.
+    /// Requires the path to be a directory (`true`) or a file (`false`). The open fails otherwise.
+    /// Default: either.
     #[must_use]
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = Some(directory);
         self
     }
 
-    /// Delete the file when its last open is closed.
+    /// Sets whether the server deletes the file when the last open of it is closed. Default: no.
     #[must_use]
     pub fn delete_on_close(mut self, delete_on_close: bool) -> Self {
         self.delete_on_close = delete_on_close;
         self
     }
 
-    /// The server responds to a WRITE only when the bytes are on stable storage.
+    /// Sets whether the server responds to a WRITE only when the bytes are on stable storage.
+    /// Default: no.
     #[must_use]
     pub fn write_through(mut self, write_through: bool) -> Self {
         self.write_through = write_through;
         self
     }
 
-    /// Open the target of a link (`true`, the default), or the link itself.
+    /// Sets whether a link in the last component is followed (`true`, the default), or the link
+    /// itself is opened.
     #[must_use]
     pub fn follow(mut self, follow: bool) -> Self {
         self.follow = follow;
         self
     }
 
-    /// Access that other opens may have while this one is open. Default: everything.
+    /// Sets the access that other opens of the file may have while this open exists: to read, to
+    /// write, and to delete or rename. Default: all three.
     #[must_use]
     pub fn share(mut self, read: bool, write: bool, delete: bool) -> Self {
         let flag = |is_set, flag| match is_set {
@@ -158,14 +164,16 @@ impl OpenOptions {
         self
     }
 
-    /// Access rights in addition to those of `read` and `write`.
+    /// Sets access rights that are requested in addition to those of `read`, `write` and `append`.
+    /// Default: none.
     #[must_use]
     pub fn access(mut self, access: AccessMask) -> Self {
         self.access = access;
         self
     }
 
-    /// Attributes of a file that this open creates.
+    /// Sets the DOS attributes of a file that this open creates. An existing file keeps its
+    /// attributes.
     #[must_use]
     pub fn attributes(mut self, attributes: FileAttributes) -> Self {
         self.attributes = attributes;

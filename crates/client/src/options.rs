@@ -14,10 +14,11 @@ pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
-/// Length of one request in bytes where neither the caller nor a transfer chooses another one.
+/// Length in bytes of one READ or WRITE where neither the caller nor a transfer chooses another
+/// length: 1 MiB.
 pub const REQUEST_BYTES: u32 = 1 << 20;
 
-/// The transports of the first connection to a server.
+/// The transports that the client tries for the first connection to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transports {
     /// Try these one after the other until one connects, each with
@@ -42,12 +43,12 @@ impl<T: Into<Endpoints>> From<T> for Transports {
     }
 }
 
-/// Largest number of channels of a session.
+/// Largest number of channels (connections) of one session.
 pub const CHANNELS_MAX: usize = 32;
 /// Largest number of channels that [`Channels::Auto`] opens, as Windows does on one fast interface.
 pub(crate) const CHANNELS_AUTO: usize = 4;
 
-/// The connections of a session (its channels).
+/// The number of connections of a session (the channels), and their transports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
     /// As many as the server's network interfaces suggest: several if the server has several
@@ -55,12 +56,14 @@ pub enum Channels {
     /// [transfer](crate::transfer) of 256 MiB or more opens a second session as another client.
     #[default]
     Auto,
-    /// This number, from 1 to [`CHANNELS_MAX`]; fewer if the server refuses.
+    /// This number of channels, from 1 to [`CHANNELS_MAX`]; fewer if the server refuses further
+    /// ones.
     Exactly(usize),
-    /// One over each of these endpoints, at most [`CHANNELS_MAX`]. The first one carries the login
-    /// and replaces [`Options::transports`]; a port that is given with the host is its port. If one
-    /// is NetBIOS, all must be: NetBIOS frames are shorter, and a channel must negotiate the same
-    /// limits as the first one. \[MS-SMB2\] 3.2.5.2
+    /// One channel over each of these endpoints, at most [`CHANNELS_MAX`] of them. The first one
+    /// carries the login and replaces [`Options::transports`]; a port that is given with the host
+    /// is the port of the first endpoint. If one endpoint is NetBIOS, all must be: NetBIOS frames
+    /// are shorter, and a channel must negotiate the same limits as the first one. \[MS-SMB2\]
+    /// 3.2.5.2
     Over(Vec<Endpoint>),
 }
 
@@ -83,11 +86,11 @@ pub enum Channels {
 pub struct Options {
     /// Transports of the first connection. Default: TCP.
     pub transports: Transports,
-    /// Socket options of TCP connections.
+    /// Socket options of TCP connections, such as keep-alive and buffer sizes.
     pub tcp: TcpOptions,
     /// Settings of QUIC connections.
     pub quic: QuicSettings,
-    /// Connections of a session. Default: [`Channels::Auto`].
+    /// Number of connections of a session. Default: [`Channels::Auto`].
     pub channels: Channels,
     /// Trusted server certificates and the client's own certificate, for QUIC.
     pub tls: ClientSettings,
@@ -95,7 +98,7 @@ pub struct Options {
     /// the server's agreement, or with [`Protection::Encrypt`], messages are encrypted again within
     /// TLS. Default: no. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// RDMA provider for SMB Direct.
+    /// RDMA provider for SMB Direct: the verbs library of the system, or an emulation.
     pub rdma: rdma::Choice,
     /// Shortest READ or WRITE in bytes whose data move by RDMA. Default: 4096.
     pub rdma_threshold: u32,
@@ -104,20 +107,20 @@ pub struct Options {
     pub rdma_busy_poll: Duration,
     /// Signing and encryption of messages. Default: as the server asks.
     pub protection: Protection,
-    /// Offered dialects. Default: 2.0.2 to 3.1.1.
+    /// Dialects that the client offers. Default: 2.0.2 to 3.1.1.
     pub dialects: Vec<Dialect>,
-    /// Offered ciphers, the preferred one first.
+    /// Ciphers that the client offers for encryption, the preferred one first. Default: all.
     pub ciphers: Vec<Cipher>,
-    /// Offered signing algorithms, the preferred one first.
+    /// Signing algorithms that the client offers, the preferred one first. Default: all.
     pub signing_algorithms: Vec<SigningAlgorithm>,
     /// Whether a login that the server maps to its guest account succeeds. The messages of a guest
     /// are neither signed nor encrypted. Default: no.
     pub allow_guest: bool,
-    /// Largest READ or WRITE in bytes. 0 stands for 1 MiB, and for up to 8 MiB in
+    /// Length of the largest READ or WRITE in bytes. 0 stands for 1 MiB, and for up to 8 MiB in
     /// [transfers](crate::transfer) of large files over TCP. Default: 0.
     pub io_size: u32,
-    /// Requests in flight for one operation on a file. 0 stands for 16, for 32 over QUIC, and for
-    /// 12 to 16 MiB of requests in transfers of large files over TCP. Default: 0.
+    /// Number of requests in flight for one operation on a file. 0 stands for 16, for 32 over QUIC,
+    /// and for 12 to 16 MiB of requests in transfers of large files over TCP. Default: 0.
     pub depth: usize,
     /// Credits that the client requests on each channel. Default: 8192.
     pub credits: u16,
@@ -125,15 +128,15 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// Time limit of negotiation and login together. Default: 30 seconds.
     pub login_timeout: Duration,
-    /// Time limit of a response, plus one second for each 128 KiB that are in flight before it and
-    /// with it. `None` waits without a limit. Default: 60 seconds.
+    /// Time limit of a response. Each 128 KiB that are in flight before and with the request extend
+    /// the limit by one second. `None` waits without a limit. Default: 60 seconds.
     pub request_timeout: Option<Duration>,
-    /// Idle time after which the client sends an ECHO. A connection without a response to it is
-    /// lost. Default: 60 seconds.
+    /// Idle time after which the client sends an ECHO. If no response arrives within the same time,
+    /// the connection counts as lost. Default: 60 seconds.
     pub echo_interval: Duration,
     /// Count of I/O threads. 0 stands for one per processor, at most 4. Default: 0.
     pub threads: usize,
-    /// I/O interface of the kernel: io_uring or epoll.
+    /// I/O interface of the kernel that the I/O threads use: io_uring or epoll.
     pub io: ring::Io,
 }
 
@@ -175,161 +178,171 @@ impl Default for Options {
 
 /// Each method sets the field of its name.
 impl Options {
-    /// Sets [`Options::transports`](field@Self::transports).
+    /// Sets the [transports](field@Self::transports) that the client tries for the first
+    /// connection.
     #[must_use]
     pub fn transports(mut self, transports: impl Into<Transports>) -> Self {
         self.transports = transports.into();
         self
     }
 
-    /// Sets [`Options::tcp`](field@Self::tcp).
+    /// Sets the [socket options](field@Self::tcp) of TCP connections.
     #[must_use]
     pub fn tcp(mut self, tcp: TcpOptions) -> Self {
         self.tcp = tcp;
         self
     }
 
-    /// Sets [`Options::quic`](field@Self::quic).
+    /// Sets the [settings](field@Self::quic) of QUIC connections.
     #[must_use]
     pub fn quic(mut self, quic: QuicSettings) -> Self {
         self.quic = quic;
         self
     }
 
-    /// Sets [`Options::channels`](field@Self::channels).
+    /// Sets the [number of connections](field@Self::channels) of a session.
     #[must_use]
     pub fn channels(mut self, channels: Channels) -> Self {
         self.channels = channels;
         self
     }
 
-    /// Sets [`Options::tls`](field@Self::tls).
+    /// Sets the trusted certificates and the client's own certificate [for QUIC](field@Self::tls).
     #[must_use]
     pub fn tls(mut self, tls: ClientSettings) -> Self {
         self.tls = tls;
         self
     }
 
-    /// Sets [`Options::transport_security`](field@Self::transport_security).
+    /// Sets whether TLS [replaces SMB encryption](field@Self::transport_security) if the server
+    /// agrees.
     #[must_use]
     pub fn transport_security(mut self, transport_security: bool) -> Self {
         self.transport_security = transport_security;
         self
     }
 
-    /// Sets [`Options::rdma`](field@Self::rdma).
+    /// Sets the [RDMA provider](field@Self::rdma) for SMB Direct.
     #[must_use]
     pub fn rdma(mut self, rdma: rdma::Choice) -> Self {
         self.rdma = rdma;
         self
     }
 
-    /// Sets [`Options::rdma_threshold`](field@Self::rdma_threshold).
+    /// Sets the [shortest READ or WRITE](field@Self::rdma_threshold), in bytes, whose data move by
+    /// RDMA.
     #[must_use]
     pub fn rdma_threshold(mut self, rdma_threshold: u32) -> Self {
         self.rdma_threshold = rdma_threshold;
         self
     }
 
-    /// Sets [`Options::rdma_busy_poll`](field@Self::rdma_busy_poll).
+    /// Sets the time that an I/O thread [polls an RDMA connection](field@Self::rdma_busy_poll)
+    /// before it waits for an interrupt.
     #[must_use]
     pub fn rdma_busy_poll(mut self, rdma_busy_poll: Duration) -> Self {
         self.rdma_busy_poll = rdma_busy_poll;
         self
     }
 
-    /// Sets [`Options::protection`](field@Self::protection).
+    /// Sets the requirements for [signing and encryption](field@Self::protection) of messages.
     #[must_use]
     pub fn protection(mut self, protection: Protection) -> Self {
         self.protection = protection;
         self
     }
 
-    /// Sets [`Options::dialects`](field@Self::dialects).
+    /// Sets the [dialects](field@Self::dialects) that the client offers.
     #[must_use]
     pub fn dialects(mut self, dialects: Vec<Dialect>) -> Self {
         self.dialects = dialects;
         self
     }
 
-    /// Sets [`Options::ciphers`](field@Self::ciphers).
+    /// Sets the [ciphers](field@Self::ciphers) that the client offers, the preferred one first.
     #[must_use]
     pub fn ciphers(mut self, ciphers: Vec<Cipher>) -> Self {
         self.ciphers = ciphers;
         self
     }
 
-    /// Sets [`Options::signing_algorithms`](field@Self::signing_algorithms).
+    /// Sets the [signing algorithms](field@Self::signing_algorithms) that the client offers, the
+    /// preferred one first.
     #[must_use]
     pub fn signing_algorithms(mut self, signing_algorithms: Vec<SigningAlgorithm>) -> Self {
         self.signing_algorithms = signing_algorithms;
         self
     }
 
-    /// Sets [`Options::allow_guest`](field@Self::allow_guest).
+    /// Sets whether a login that the server maps to its [guest account](field@Self::allow_guest)
+    /// succeeds.
     #[must_use]
     pub fn allow_guest(mut self, allow_guest: bool) -> Self {
         self.allow_guest = allow_guest;
         self
     }
 
-    /// Sets [`Options::io_size`](field@Self::io_size).
+    /// Sets the length of the [largest READ or WRITE](field@Self::io_size) in bytes; 0 stands for
+    /// the default.
     #[must_use]
     pub fn io_size(mut self, io_size: u32) -> Self {
         self.io_size = io_size;
         self
     }
 
-    /// Sets [`Options::depth`](field@Self::depth).
+    /// Sets the number of [requests in flight](field@Self::depth) for one operation on a file; 0
+    /// stands for the default.
     #[must_use]
     pub fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// Sets [`Options::credits`](field@Self::credits).
+    /// Sets the number of [credits](field@Self::credits) that the client requests on each channel.
     #[must_use]
     pub fn credits(mut self, credits: u16) -> Self {
         self.credits = credits;
         self
     }
 
-    /// Sets [`Options::connect_timeout`](field@Self::connect_timeout).
+    /// Sets the [time limit of a connection attempt](field@Self::connect_timeout) to one address.
     #[must_use]
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.connect_timeout = connect_timeout;
         self
     }
 
-    /// Sets [`Options::login_timeout`](field@Self::login_timeout).
+    /// Sets the [time limit of negotiation and login](field@Self::login_timeout) together.
     #[must_use]
     pub fn login_timeout(mut self, login_timeout: Duration) -> Self {
         self.login_timeout = login_timeout;
         self
     }
 
-    /// Sets [`Options::request_timeout`](field@Self::request_timeout).
+    /// Sets the [time limit of a response](field@Self::request_timeout); `None` waits without a
+    /// limit.
     #[must_use]
     pub fn request_timeout(mut self, request_timeout: Option<Duration>) -> Self {
         self.request_timeout = request_timeout;
         self
     }
 
-    /// Sets [`Options::echo_interval`](field@Self::echo_interval).
+    /// Sets the [idle time](field@Self::echo_interval) after which the client sends an ECHO.
     #[must_use]
     pub fn echo_interval(mut self, echo_interval: Duration) -> Self {
         self.echo_interval = echo_interval;
         self
     }
 
-    /// Sets [`Options::threads`](field@Self::threads).
+    /// Sets the [number of I/O threads](field@Self::threads); 0 stands for one per processor, at
+    /// most 4.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets [`Options::io`](field@Self::io).
+    /// Sets the [I/O interface of the kernel](field@Self::io) that the I/O threads use.
     #[must_use]
     pub fn io(mut self, io: ring::Io) -> Self {
         self.io = io;
@@ -362,7 +375,8 @@ impl Options {
     }
 }
 
-/// The user that logs in.
+/// The user that logs in to a server, with the proof of identity: a password, or a security
+/// mechanism of the caller.
 #[derive(Clone)]
 pub struct Credentials {
     login: Login,
@@ -384,8 +398,8 @@ struct User {
 }
 
 impl Credentials {
-    /// A user with a password. Without a domain the server looks the user up among its local
-    /// accounts.
+    /// Makes the credentials of a user with a password (NTLM). Without a domain, the server looks
+    /// the user up among its local accounts.
     pub fn new(domain: Option<&str>, user: &str, password: &str) -> Self {
         Self {
             login: Login::User(User {
@@ -396,16 +410,17 @@ impl Credentials {
         }
     }
 
-    /// A login by a security mechanism of the caller, such as Kerberos. The client offers this
-    /// mechanism alone. A mechanism that may block runs on a thread, so that other connections
-    /// continue meanwhile.
+    /// Makes credentials that log in by a security mechanism of the caller, such as Kerberos. The
+    /// client offers this mechanism alone. The calls of a mechanism that may block run on a
+    /// separate thread, so that other connections continue meanwhile.
     pub fn with_mechanism(provider: Arc<dyn InitiatorProvider>) -> Self {
         Self {
             login: Login::Mechanism(provider),
         }
     }
 
-    /// An anonymous login.
+    /// Makes the credentials of an anonymous login, without a user. A server may refuse such a
+    /// login.
     pub fn anonymous() -> Self {
         Self {
             login: Login::Anonymous,

@@ -33,11 +33,11 @@ const WHOLE: FileInfoClass = FileInfoClass::ID_FULL_DIRECTORY;
 /// size of the extended attributes, which costs Samba a further system call for each file.
 const WITHOUT_ID: FileInfoClass = FileInfoClass::DIRECTORY;
 
-/// An entry of a directory.
+/// An entry of a directory: a file or a subdirectory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Name of the file. It never contains a separator and never is `.` or `..`.
+    /// Name of the file within the directory. A name with a separator, `.` and `..` never occur.
     pub name: String,
     /// Metadata of the file.
     pub metadata: Metadata,
@@ -124,7 +124,7 @@ impl Share {
 }
 
 impl ReadDir {
-    /// Returns the next entry; `None` at the end and after an error.
+    /// Returns the next entry; `None` at the end and after an error. An error ends the listing.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         poll_fn(|context| self.poll_entry(context)).await
     }
@@ -146,13 +146,15 @@ impl ReadDir {
         }
     }
 
-    /// Count of entries that are available without a further request.
+    /// Returns the count of entries that [`next`](Self::next) returns without waiting for the
+    /// server.
     pub fn buffered(&self) -> usize {
         self.entries.len()
     }
 
-    /// Closes the directory. A drop closes it in the background: with several channels, the server
-    /// may handle a later request before that.
+    /// Ends the listing and waits until the server has closed the directory. Dropping the listing
+    /// closes the directory in the background: the server may then handle a later request before
+    /// the close.
     ///
     /// # Errors
     /// As for [`File::close`].
@@ -247,7 +249,7 @@ fn query(file: FileRef, class: FileInfoClass, pattern: &str, length: u32) -> Ste
 pub struct Blocking(ReadDir);
 
 impl Blocking {
-    /// As [`ReadDir::close`].
+    /// Ends the listing, closes the directory, and blocks the thread until the server responds.
     ///
     /// # Errors
     /// As for [`ReadDir::close`].

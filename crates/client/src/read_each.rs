@@ -28,7 +28,8 @@ use crate::transfer::{TransferOptions, download};
 /// Length of the READ in bytes that shares a message with CREATE and CLOSE, if the caller does not
 /// know the length of the file.
 const SMALL_BYTES: u32 = 64 << 10;
-/// Largest count of files that one message reads.
+/// Largest count of files that the client reads by one message (a compound of CREATE, READ and
+/// CLOSE for each file).
 pub const FILES_TOGETHER: usize = 8;
 /// Count of readable files of one message, beside the first one, that failed within the message:
 /// from this count on the client assumes that the server accepts one CREATE per message.
@@ -42,7 +43,7 @@ type Parts = vec::IntoIter<Region>;
 type Replies = vec::IntoIter<Result<Reply, Cause>>;
 
 impl Share {
-    /// Reads a whole file. A small file takes one message.
+    /// Reads a whole file. A file of up to 64 KiB takes one message.
     ///
     /// # Errors
     /// The file does not exist, or another open of it denies reading.
@@ -69,8 +70,12 @@ impl Share {
         Ok(bytes.into())
     }
 
-    /// Reads a whole file of about `expected` bytes into memory as of
-    /// [`File::read`](crate::File::read). A file of up to one mebibyte takes one message.
+    /// Reads a whole file of about `expected` bytes, which the caller knows from a listing, for
+    /// example. The bytes are in memory that the client allocates. A file of up to one mebibyte
+    /// takes one message if `expected` is right; otherwise the client needs further messages.
+    ///
+    /// # Errors
+    /// As for [`Share::read`].
     pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
         match self.read_small(path, expected).await? {
             Some(bytes) => Ok(bytes),
@@ -78,16 +83,14 @@ impl Share {
         }
     }
 
-    /// As [`Share::read_expecting`] with one message only. Returns `None` if the file has more
-    /// bytes than the message returned.
-    ///
-    /// # Errors
-    /// As for [`Share::read_expecting`].
+    /// Reads a whole file of about `expected` bytes by exactly one message. Returns `None` if the
+    /// file has more bytes than the response to that message.
     pub async fn read_small(&self, path: &str, expected: u32) -> Result<Option<Region>, Error> {
         self.take_one(path, self.ask(&[(path, expected)])).await
     }
 
-    /// As [`Share::read_expecting`] for many files, with a result for each. Files of up to one
+    /// Reads many whole files, each given by path and expected length in bytes. Returns a result
+    /// for each, in the order of `files`: see [`Share::read_expecting`]. Files of up to one
     /// mebibyte together share a message, and [`Options::depth`](crate::Options::depth) messages
     /// are in flight. After many files were [announced](Share::announce), a second session reads
     /// some of them.
@@ -103,7 +106,9 @@ impl Share {
         results
     }
 
-    /// As [`Share::read_small`] for many files.
+    /// Reads many whole files, each given by path and expected length in bytes, and each within one
+    /// message. Returns a result for each, in the order of `files`; `None` if the file has more
+    /// bytes than the response to its message.
     pub async fn read_each_small(
         &self,
         files: &[(&str, u32)],

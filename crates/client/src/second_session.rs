@@ -61,12 +61,12 @@ impl SecondSession {
 
 impl Share {
     /// Announces that the program will read `files` further small files with
-    /// [`read_each`](Share::read_each). When the count is large enough, the client logs in a second
+    /// [`read_each`](Share::read_each). From 128 announced files on, the client logs in a second
     /// time as another client and uses both sessions, so that a server with one thread for each
     /// client, as Samba, works with two threads.
     ///
-    /// This does not wait. Sessions with several channels, another transport than TCP, or options
-    /// for channels or requests do not get a second session.
+    /// This function does not wait for the login. Sessions with several channels, another transport
+    /// than TCP, or with options that choose the channels or requests, do not get a second session.
     pub fn announce(&self, files: usize) {
         self.count(&self.inner.second_session.announced, files);
     }

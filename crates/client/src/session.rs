@@ -46,7 +46,7 @@ pub(crate) struct Login {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// Negotiated dialect.
+    /// Dialect that client and server negotiated.
     pub dialect: Dialect,
     /// Cipher of encrypted messages; `None` if the session cannot encrypt.
     pub cipher: Option<Cipher>,
@@ -58,15 +58,15 @@ pub struct SessionInfo {
     pub is_encrypted: bool,
     /// Whether the server mapped the login to its guest account.
     pub is_guest: bool,
-    /// GUID of the server.
+    /// GUID by which the server identifies itself in the NEGOTIATE response.
     pub server_guid: Guid,
-    /// Capabilities of the server. \[MS-SMB2\] 2.2.4
+    /// Capabilities that the server announced in the NEGOTIATE response. \[MS-SMB2\] 2.2.4
     pub capabilities: Capabilities,
-    /// Largest READ in bytes.
+    /// Largest length of a READ in bytes that server and client accept.
     pub max_read: u32,
-    /// Largest WRITE in bytes.
+    /// Largest length of a WRITE in bytes that server and client accept.
     pub max_write: u32,
-    /// Open channels.
+    /// The channels (connections) that are open now.
     pub channels: Vec<ChannelInfo>,
 }
 
@@ -74,17 +74,17 @@ pub struct SessionInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChannelInfo {
-    /// Address of the server.
+    /// Address and port of the server.
     pub peer: SocketAddr,
-    /// Address of this machine.
+    /// Address and port of this machine.
     pub local: SocketAddr,
-    /// Whether both ends are on this machine.
+    /// Whether client and server are on this machine.
     pub is_local: bool,
-    /// Transport of the channel.
+    /// Transport of the channel: TCP, NetBIOS, QUIC or SMB Direct.
     pub transport: Transport,
-    /// Count of bytes sent.
+    /// Count of bytes that the client sent on the channel.
     pub sent: u64,
-    /// Count of bytes received.
+    /// Count of bytes that the client received on the channel.
     pub received: u64,
 }
 
@@ -136,17 +136,18 @@ impl Session {
         session.expect("the first channel has set it")
     }
 
-    /// Name of the server as the caller of [`Client::connect`] gave it.
+    /// Returns the name of the server as the caller of [`Client::connect`] gave it.
     pub fn host(&self) -> &str {
         &self.inner.host
     }
 
-    /// Whether the last connection was lost. Every request of the session fails then.
+    /// Returns whether the last connection of the session was lost. Every request of the session
+    /// fails then.
     pub fn is_lost(&self) -> bool {
         self.dispatch().is_lost()
     }
 
-    /// The negotiated parameters, and the channels that are open now.
+    /// Returns the negotiated parameters, and the channels that are open now.
     pub fn info(&self) -> SessionInfo {
         let session = self.negotiated();
         let negotiated = &session.negotiated;
@@ -174,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Sends an ECHO and waits for the response.
+    /// Sends an ECHO, which tests the connection, and waits for the response.
     ///
     /// # Errors
     /// The connection is lost, or the server does not respond in time.
@@ -182,7 +183,8 @@ impl Session {
         self.ask("echo", vec![Step::Echo]).await.map(drop)
     }
 
-    /// Logs off and closes all connections. Requests of its shares and files fail from then on.
+    /// Logs off and closes all connections. Requests of the shares and files of the session fail
+    /// from then on.
     ///
     /// # Errors
     /// The server refuses the logoff, or the connection is lost. The session is closed anyway.

@@ -120,22 +120,22 @@ impl Share {
         }
     }
 
-    /// Name of the share.
+    /// Returns the name of the share as the caller gave it to [`Session::share`].
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Session of the share.
+    /// Returns the session through which the client is connected to the share.
     pub fn session(&self) -> &Session {
         &self.inner.session
     }
 
-    /// Type of the share: disk, pipe or printer.
+    /// Returns the type of the share: disk, pipe or printer.
     pub fn share_type(&self) -> ShareType {
         self.inner.share_type
     }
 
-    /// Access rights of the user on the root of the share.
+    /// Returns the access rights of the user on the root of the share, as the server reported them.
     pub fn maximal_access(&self) -> AccessMask {
         self.inner.maximal_access
     }
@@ -159,18 +159,14 @@ impl Share {
         close_detached(&requester, Some(self.inner.tree), self.inner.encrypt, file);
     }
 
-    /// Queries the metadata of a file. Follows links.
-    ///
-    /// # Errors
-    /// The file does not exist, or the user may not access it.
+    /// Queries the metadata of a file or directory. If the path is a link, returns the metadata of
+    /// the target.
     pub async fn metadata(&self, path: &str) -> Result<Metadata, Error> {
         self.look(path, true).await
     }
 
-    /// Queries the metadata of a file, or of a link itself.
-    ///
-    /// # Errors
-    /// As for [`Share::metadata`].
+    /// Queries the metadata of a file or directory. If the path is a link, returns the metadata of
+    /// the link itself.
     pub async fn symlink_metadata(&self, path: &str) -> Result<Metadata, Error> {
         self.look(path, false).await
     }
@@ -200,7 +196,11 @@ impl Share {
         Ok(Metadata::from_attributes(&created.attributes, number))
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
+    ///
+    /// # Errors
+    /// The name exists, the parent directory does not exist, or the user may not create a directory
+    /// there.
     pub async fn create_dir(&self, path: &str) -> Result<(), Error> {
         let options = OpenOptions::new()
             .access(AccessMask::FILE_READ_ATTRIBUTES)
@@ -213,6 +213,9 @@ impl Share {
     }
 
     /// Creates a directory and its missing parents. Succeeds if the directory exists.
+    ///
+    /// # Errors
+    /// The user may not create a directory there, or a component of the path is a file.
     pub async fn create_dir_all(&self, path: &str) -> Result<(), Error> {
         let wire = path::to_wire(path)?;
         let options = OpenOptions::new()
@@ -247,12 +250,20 @@ impl Share {
         Ok(())
     }
 
-    /// Removes a file; of a link the link itself.
+    /// Removes a file. If the path is a link, removes the link and not the target.
+    ///
+    /// # Errors
+    /// The file does not exist, is a directory or read-only, the user may not delete it, or another
+    /// open denies the deletion.
     pub async fn remove_file(&self, path: &str) -> Result<(), Error> {
         self.remove(path, false).await
     }
 
     /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// The directory is not empty or does not exist, the path is a file, or another open denies the
+    /// deletion.
     pub async fn remove_dir(&self, path: &str) -> Result<(), Error> {
         self.remove(path, true).await
     }
@@ -275,11 +286,8 @@ impl Share {
             .map(drop)
     }
 
-    /// Renames or moves a file within the share. With `replace`, an existing file of the new name
-    /// is replaced.
-    ///
-    /// # Errors
-    /// The new name exists (without `replace`), or another open of the file denies the rename.
+    /// Renames or moves a file or directory from the path `from` to the path `to` of the same
+    /// share. With `replace`, an existing file of the new name is replaced.
     pub async fn rename(&self, from: &str, to: &str, replace: bool) -> Result<(), Error> {
         let options = OpenOptions::new()
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
@@ -290,7 +298,10 @@ impl Share {
             .map(drop)
     }
 
-    /// Changes timestamps and attributes of a file.
+    /// Changes timestamps and attributes of a file or directory.
+    ///
+    /// # Errors
+    /// The file does not exist, or the user may not change its attributes.
     pub async fn set_metadata(&self, path: &str, changes: &Changes) -> Result<(), Error> {
         let options = OpenOptions::new().access(AccessMask::FILE_WRITE_ATTRIBUTES);
         let step = set(FileInfoClass::BASIC.0, changes.encode());
@@ -321,7 +332,10 @@ impl Share {
         self.session().negotiated().is_protected(self.inner.encrypt)
     }
 
-    /// Queries the size and the free space of the volume.
+    /// Queries the size and the free space of the volume that the share is on.
+    ///
+    /// # Errors
+    /// The user may not open the root of the share, or the server refuses the query.
     pub async fn volume(&self) -> Result<Volume, Error> {
         let fs = |class: FsInfoClass| query(InfoType::FILESYSTEM, class.0, VOLUME_LEN);
         let queries = vec![

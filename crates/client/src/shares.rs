@@ -20,15 +20,15 @@ const LEVEL: u32 = 1;
 /// Largest response in bytes: thousands of shares.
 const ANSWER_MAX: usize = 4 << 20;
 
-/// A share in the list of a server.
+/// A share in the list of shares of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShareInfo {
     /// Name of the share.
     pub name: String,
-    /// Type: disk, printer or pipe; SPECIAL for an administrative share.
+    /// Type of the share: disk, printer or pipe, with the flag SPECIAL for an administrative share.
     pub kind: ShareType,
-    /// Comment of the administrator.
+    /// Comment that the administrator gave to the share, for users.
     pub comment: String,
 }
 

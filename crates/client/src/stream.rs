@@ -21,26 +21,28 @@ const READ_AHEAD: usize = 8;
 const WRITE_BEHIND: usize = 8;
 
 impl File {
-    /// Returns a reader that starts at the first byte and reads ahead of its caller.
+    /// Returns a reader that starts at the first byte of the file. The reader sends READs before
+    /// the caller asks for their bytes.
     pub fn reader(&self) -> FileReader {
         FileReader::new(self.clone())
     }
 
-    /// Returns a writer that writes behind its caller. It starts at the end of a file that was
-    /// opened with [`OpenOptions::append`](crate::OpenOptions::append), else at the first byte.
+    /// Returns a writer that accepts bytes before the server has written the previous ones. The
+    /// writer starts at the end of a file that was opened with
+    /// [`OpenOptions::append`](crate::OpenOptions::append), else at the first byte.
     ///
     /// # Errors
-    /// The length of a file that was opened for appending is not available. Only then the call
-    /// blocks.
+    /// The length of a file that was opened for appending is not available. The call blocks the
+    /// thread in this case only.
     pub fn writer(&self) -> Result<FileWriter, Error> {
         FileWriter::new(self.clone())
     }
 }
 
-/// Reads a file from front to back, ahead of its caller. Made by [`File::reader`].
+/// A sequential reader of a file, made by [`File::reader`]. It requests bytes ahead of its caller.
 ///
-/// [`Read`] and [`Seek`] block the thread. With the cargo feature `tokio` or `futures` the reader
-/// implements that project's `AsyncRead` and `AsyncSeek` as well.
+/// The methods of [`Read`] and [`Seek`] block the thread. With the cargo feature `tokio` or
+/// `futures` the reader implements the traits `AsyncRead` and `AsyncSeek` of that project as well.
 pub struct FileReader {
     file: File,
     /// Bytes of the last READ; the caller has taken the first `taken` of them.
@@ -184,13 +186,14 @@ impl Seek for FileReader {
     }
 }
 
-/// Writes a file from front to back, behind its caller. Made by [`File::writer`].
+/// A sequential writer of a file, made by [`File::writer`]. It keeps up to 8 WRITEs in flight
+/// behind its caller.
 ///
 /// An error of a WRITE is returned by a later write or by the flush. Flush the writer before it is
 /// dropped: the drop waits for the WRITEs in flight and ignores their errors.
 ///
-/// [`Write`] and [`Seek`] block the thread. With the cargo feature `tokio` or `futures` the writer
-/// implements that project's `AsyncWrite` and `AsyncSeek` as well.
+/// The methods of [`Write`] and [`Seek`] block the thread. With the cargo feature `tokio` or
+/// `futures` the writer implements the traits `AsyncWrite` and `AsyncSeek` of that project as well.
 pub struct FileWriter {
     file: File,
     /// Bytes that are not sent yet.

@@ -27,19 +27,20 @@ const MAX_URL_BYTES: usize = 128 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Url {
-    /// Domain of the user.
+    /// Domain of the user, from `domain;user@`; `None` if the URL has none.
     pub domain: Option<String>,
-    /// Name of the user that logs in.
+    /// Name of the user that logs in; `None` if the URL has none.
     pub user: Option<String>,
-    /// Name or IP address of the server; an IPv6 address without its brackets.
+    /// Name or IP address of the server, never empty; an IPv6 address without its brackets.
     pub host: String,
     /// Port; `None` for the default port of the transport.
     pub port: Option<u16>,
     /// Name of the share; `None` if the URL is about the server as a whole.
     pub share: Option<String>,
-    /// Path within the share: components separated by `/`, without a leading or trailing one.
+    /// Path within the share: components separated by `/`, without a leading or trailing `/`. Empty
+    /// for the root of the share.
     pub path: String,
-    /// Whether the URL ends in `/` or has no path: it is about a directory.
+    /// Whether the URL ends in `/` or has no path, so that it can only be about a directory.
     pub is_directory: bool,
 }
 
@@ -49,9 +50,9 @@ pub struct Url {
 pub enum UrlError {
     /// The URL has a password (`user:password@`). Other users could read it from the process list.
     Password,
-    /// The host between `//` and `/` is empty.
+    /// The host is empty: nothing between `//` and the next `/`.
     NoHost,
-    /// The text behind the colon is not a port.
+    /// The text behind the colon of the host is not a port number from 1 to 65535.
     Port,
     /// A `[` lacks its `]`, or something other than a port follows the `]`.
     Brackets,
@@ -59,22 +60,23 @@ pub enum UrlError {
     Percent,
     /// The percent-encoded bytes are not UTF-8.
     NotUtf8,
-    /// A component has a NUL character.
+    /// A component has a NUL character, encoded or not.
     Nul,
     /// A component has a `\` or an encoded `/`.
     Separator,
     /// A component is `..`, which SMB does not have.
     Parent,
-    /// The URL is longer than any path can be.
+    /// The URL is longer than 128 KiB, which no path of SMB needs.
     TooLong,
-    /// The scheme is not `smb`.
+    /// The scheme of the URL is not `smb`.
     Scheme,
-    /// The text is neither a URL nor a UNC name.
+    /// The text is neither a URL nor a UNC name, for example a path of this machine.
     Local,
 }
 
 impl Url {
-    /// Parses a URL or a UNC name; `None` if the text is neither, as a path of this machine is.
+    /// Parses a URL or a UNC name; `None` if the text is neither, for example a path of this
+    /// machine.
     ///
     /// # Errors
     /// The text has a scheme or starts as a UNC name, but is not well formed.
@@ -97,7 +99,7 @@ impl Url {
         }
     }
 
-    /// The same server, share and user with another path.
+    /// Returns a URL with the same server, share and user and with `path` in place of the path.
     #[must_use]
     pub fn with_path(&self, path: &str) -> Self {
         Self {
@@ -107,12 +109,13 @@ impl Url {
         }
     }
 
-    /// Last component of the path; empty for the root of a share.
+    /// Returns the last component of the path; empty for the root of a share.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The user of the URL with a password; anonymous if the URL names no user.
+    /// Returns the credentials of the user in the URL with this password; anonymous credentials if
+    /// the URL has no user.
     pub fn credentials(&self, password: &str) -> Credentials {
         match &self.user {
             Some(user) => Credentials::new(self.domain.as_deref(), user, password),
@@ -121,7 +124,7 @@ impl Url {
     }
 
     /// Percent-encodes the characters of a path that would mislead a reader or a terminal: `%` and
-    /// control characters.
+    /// control characters. The other characters remain unchanged.
     pub fn encode(text: &str) -> String {
         encode_with(text, "")
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Blocks the thread until a future is done.
+/// Blocks the thread until a future is done. Implemented for every future.
 ///
-/// This works for every future of this crate, and for other futures that need no runtime. Do not
-/// use it on a thread that runs other futures: it would block them all.
+/// This works for the futures of this crate, and for other futures that need no runtime. A thread
+/// that runs other futures must not use it: it would block them all.
 pub trait Wait: Future {
-    /// Runs the future on this thread, and parks the thread while the future waits.
+    /// Runs the future to its end on this thread and returns the output. The thread sleeps while
+    /// the future is pending.
     fn wait(self) -> Self::Output;
 }
 

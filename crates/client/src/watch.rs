@@ -26,17 +26,19 @@ const LENGTH: u32 = 64 << 10;
 pub enum Change {
     /// A file was created, deleted, renamed or changed.
     Name {
-        /// Kind of the change.
+        /// Kind of the change: created, deleted, changed, or the old or new name of a rename.
         action: FileAction,
-        /// Path relative to the watched directory; `/` separates components.
+        /// Path of the file relative to the watched directory; `/` separates components.
         path: String,
     },
-    /// The server dropped changes because too many occurred: list the directory again.
+    /// The server dropped changes because too many occurred. The program must list the directory
+    /// again.
     Overflow,
 }
 
-/// The changes in a directory. Made by [`Share::watch`]; a drop ends it. The server collects
-/// changes from the first request on, so none is lost between two calls of [`next`](Self::next).
+/// The changes in a directory. Made by [`Share::watch`]; dropping it ends the watch. The server
+/// collects changes from the first request on and stores them between two calls of
+/// [`next`](Self::next), so no change is lost between the calls.
 ///
 /// With the cargo feature `futures` this is a `futures_core::Stream`.
 pub struct Watch {
@@ -81,7 +83,7 @@ impl Share {
 }
 
 impl Watch {
-    /// Waits for the next changes.
+    /// Waits until the server reports changes, and returns them in the order of the server.
     ///
     /// # Errors
     /// The server does not support notifications, or the connection is lost.
@@ -105,7 +107,7 @@ impl Watch {
         Poll::Ready(changes.map_err(|cause| self.directory.failed("watch", cause)))
     }
 
-    /// Path of the directory, relative to the share.
+    /// Returns the path of the watched directory, relative to the root of the share.
     pub fn path(&self) -> &str {
         self.directory.path()
     }

@@ -11,35 +11,37 @@ use crate::metadata::Changes;
 use crate::open_options::OpenOptions;
 use crate::share::{Share, WHOLE_BYTES_MAX, set};
 
-/// Options of [`Share::write`].
+/// Options of [`Share::write`], which writes a whole file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Timestamps and attributes that the file gets.
+    /// Timestamps and attributes that the file gets after the write; `None` for those that the
+    /// server chooses.
     pub changes: Option<Changes>,
-    /// Whether an existing file makes the write fail.
+    /// Whether the write fails if the file exists. Default: no, an existing file is replaced.
     pub create_new: bool,
-    /// Whether the server responds only when the bytes are on stable storage.
+    /// Whether the server responds only when the bytes are on stable storage. Default: no.
     pub write_through: bool,
 }
 
 /// Each method sets the field of its name.
 impl WriteOptions {
-    /// Sets [`WriteOptions::changes`](field@Self::changes).
+    /// Sets the [timestamps and attributes](field@Self::changes) that the file gets.
     #[must_use]
     pub fn changes(mut self, changes: Option<Changes>) -> Self {
         self.changes = changes;
         self
     }
 
-    /// Sets [`WriteOptions::create_new`](field@Self::create_new).
+    /// Sets whether the write [fails if the file exists](field@Self::create_new).
     #[must_use]
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// Sets [`WriteOptions::write_through`](field@Self::write_through).
+    /// Sets whether the server responds only when the bytes are [on stable
+    /// storage](field@Self::write_through).
     #[must_use]
     pub fn write_through(mut self, write_through: bool) -> Self {
         self.write_through = write_through;
@@ -48,7 +50,12 @@ impl WriteOptions {
 }
 
 impl Share {
-    /// Writes a whole file; truncates an existing one. A small file takes one message.
+    /// Creates a file with these bytes, or replaces the content of an existing one. A file of up to
+    /// 1 MiB takes one message.
+    ///
+    /// # Errors
+    /// The file exists (with `create_new`), the user may not write it, another open denies writing,
+    /// or the volume is full.
     pub async fn write(
         &self,
         path: &str,

@@ -12,7 +12,7 @@ use crate::host_name::host_name;
 /// Longest NetBIOS name, in characters.
 const NETBIOS_NAME_MAX: usize = 15;
 
-/// The identity of the server in logins, and the accounts that may log in. Changes of the user file
+/// The names of the server in logins, and the accounts that may log in. Changes of the user file
 /// take effect with the next login.
 #[derive(Debug)]
 pub struct Accounts {
@@ -30,8 +30,8 @@ enum Source {
 }
 
 impl Accounts {
-    /// Takes the accounts from the user file of the configuration. Without a user file there are
-    /// none.
+    /// Loads the accounts from the user file of the configuration. Without a user file no account
+    /// exists.
     ///
     /// # Errors
     /// The file cannot be read, others than its owner can read it, or it is malformed.
@@ -43,7 +43,7 @@ impl Accounts {
         Ok(Self::new(config, source))
     }
 
-    /// Takes these accounts, which do not change.
+    /// Uses these accounts, which do not change while the server runs.
     pub fn fixed(config: &Config, users: Users) -> Self {
         Self::new(config, Source::Fixed(Arc::new(users)))
     }

@@ -7,12 +7,12 @@ use net::tls;
 
 use crate::config::Config;
 
-/// The certificate that QUIC clients see, for the log and for users.
+/// The certificate of the server that QUIC clients receive, for the log and for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// SHA-256 of the certificate.
+    /// SHA-256 hash of the certificate, by which clients can verify it.
     pub fingerprint: tls::Fingerprint,
-    /// The certificate is self-signed: clients verify it by fingerprint.
+    /// Whether the certificate is self-signed. If so, clients verify it by fingerprint.
     pub is_self_signed: bool,
 }
 

@@ -19,7 +19,8 @@ pub use self::rdma::{RdmaProvider, RdmaSection};
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
 
-/// Wraps a value that has no place in a configuration file.
+/// Wraps a value that does not come from a configuration file, such as a default: the value has no
+/// line number for errors.
 pub fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
@@ -29,60 +30,62 @@ const MAX_SHARE_NAME: usize = 80;
 /// Most worker threads: more than any machine has cores today.
 const MAX_WORKERS: usize = 1024;
 
-/// The contents of `smbeam.toml`.
+/// The contents of `smbeam.toml`, the configuration file of the server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `[server]`
+    /// The section `[server]`: name, addresses and threads of the server.
     #[serde(default)]
     pub server: ServerSection,
-    /// `[security]`
+    /// The section `[security]`: signing, encryption and dialects.
     #[serde(default)]
     pub security: SecuritySection,
-    /// `[tcp]`
+    /// The section `[tcp]`: socket options of TCP and NetBIOS connections.
     #[serde(default)]
     pub tcp: TcpSection,
-    /// `[quic]`
+    /// The section `[quic]`: certificates and parameters of QUIC connections.
     #[serde(default)]
     pub quic: QuicSection,
-    /// `[rdma]`
+    /// The section `[rdma]`: devices and timing of SMB Direct connections.
     #[serde(default)]
     pub rdma: RdmaSection,
-    /// `[limits]`
+    /// The section `[limits]`: limits for connections and clients.
     #[serde(default)]
     pub limits: LimitsSection,
-    /// `[log]`
+    /// The section `[log]`: level and format of the log.
     #[serde(default)]
     pub log: LogSection,
-    /// `[[share]]`
+    /// The sections `[[share]]`: one for each share.
     #[serde(default, rename = "share")]
     pub shares: Vec<ShareSection>,
 }
 
-/// `[server]`: name, addresses and threads of the server.
+/// The section `[server]` of the configuration: name, addresses and threads of the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
-    /// Name of the server, as clients see it. Default: the name of the host.
+    /// Name of the server that clients receive. Default: the host name of this machine.
     pub name: Option<String>,
-    /// Comment of the server in lists of servers.
+    /// Comment of the server that clients show beside its name. Default: `smbeam`.
     pub comment: String,
-    /// IP addresses to listen on.
+    /// IP addresses to listen on. Default: `0.0.0.0`, all IPv4 addresses.
     pub listen: Vec<IpAddr>,
-    /// Transports to listen with, each in the form `transport[:port]`.
+    /// Transports to listen with, each in the form `transport[:port]`. Default: `tcp`.
     pub transports: Vec<Spanned<String>>,
-    /// Path of the user file. Without it there are no accounts.
+    /// Path of the user file, with the names and password hashes of accounts. Without it no account
+    /// exists.
     pub users: Option<PathBuf>,
-    /// Path of the control socket; `""` for none. Default: a socket in the run directory
+    /// Path of the socket through which other processes read the status of the server; `""` for
+    /// none. Default: a socket in the run directory
     /// ([`control::default_path`](crate::control::default_path)).
     pub control_socket: Option<PathBuf>,
-    /// Number of worker threads; 0 means one for each core.
+    /// Number of threads that serve connections, at most 1024; 0 means one for each core.
     pub workers: Spanned<usize>,
-    /// I/O interface of the kernel.
+    /// I/O interface of the kernel that the workers use. Default: io_uring if it is available.
     pub io: IoChoice,
-    /// Memory for I/O buffers of each worker in MiB.
+    /// Memory for I/O buffers of each worker in MiB. Default: 256.
     pub buffer_memory_mb: usize,
-    /// Allows several connections for one session.
+    /// Whether a session may use several connections (multichannel). Default: yes.
     pub multichannel: bool,
     /// Network interfaces that the server reports to clients for multichannel, each in the form
     /// `NAME-OR-ADDRESS[;speed=BITS][;rss]`. Empty: all interfaces that the server listens on.
@@ -107,7 +110,7 @@ impl Default for ServerSection {
     }
 }
 
-/// `io`: I/O interface of the kernel.
+/// The value of `server.io`: the I/O interface of the kernel that the workers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoChoice {
@@ -162,34 +165,38 @@ impl Default for SecuritySection {
     }
 }
 
-/// `[limits]`: limits for connections and clients.
+/// The section `[limits]` of the configuration: limits for connections and clients.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsSection {
-    /// Most connections.
+    /// Maximum number of connections of the server. Default: 16,384.
     pub connections: usize,
-    /// Most connections without a login.
+    /// Maximum number of connections without a login. Default: 4096.
     pub half_open: usize,
-    /// Most connections without a login from one address.
+    /// Maximum number of connections without a login from one IP address. Default: 256.
     pub half_open_per_address: usize,
-    /// Longest time from a connection to its first login, in milliseconds.
+    /// Maximum time from the start of a connection to its first login, in milliseconds. Default: 30
+    /// seconds.
     pub login_timeout_ms: u64,
-    /// Longest time from the first to the last byte of a frame, in milliseconds.
+    /// Maximum time from the first to the last byte of a received frame, in milliseconds. The
+    /// server then closes the connection. Default: 60 seconds.
     pub frame_timeout_ms: u64,
-    /// Longest time that a response waits for an SMB Direct client to grant a credit, in
-    /// milliseconds.
+    /// Maximum time that a response waits for an SMB Direct client to grant a credit, in
+    /// milliseconds. The server then closes the connection. Default: 60 seconds.
     pub credit_timeout_ms: u64,
-    /// Longest frame before the first login, in bytes.
+    /// Maximum length of a frame before the first login of a connection, in bytes. Default: 256
+    /// KiB.
     pub frame_before_login: usize,
-    /// Most credits of one connection.
+    /// Maximum number of credits that the server grants to one connection. Default: 8192.
     pub credits: u16,
-    /// Most sessions of one connection.
+    /// Maximum number of sessions of one connection. Default: 1024.
     pub sessions_per_connection: usize,
-    /// Most connections of one session.
+    /// Maximum number of connections of one session. Default: 32.
     pub channels_per_session: usize,
-    /// Most opens of one session.
+    /// Maximum number of open files of one session. Default: 65,536.
     pub opens_per_session: usize,
-    /// Longest time for running requests when the server stops, in milliseconds.
+    /// Maximum time that running requests may take when the server stops, in milliseconds. Default:
+    /// 10 seconds.
     pub shutdown_ms: u64,
 }
 
@@ -217,13 +224,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `[log]`: level and format of the log.
+/// The section `[log]` of the configuration: level and format of the log.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSection {
     /// Format of log lines.
     pub format: LogFormat,
-    /// `error`, `warn`, `info`, `debug` or `trace`; or a filter such as `info,server=debug`.
+    /// Level of the log: `error`, `warn`, `info`, `debug` or `trace`; or a filter such as
+    /// `info,server=debug`. Default: `info`.
     pub level: Spanned<String>,
 }
 
@@ -236,7 +244,7 @@ impl Default for LogSection {
     }
 }
 
-/// `format`: format of log lines.
+/// The value of `log.format`: the format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -246,48 +254,50 @@ pub enum LogFormat {
     Json,
 }
 
-/// `[[share]]`: a shared directory.
+/// A section `[[share]]` of the configuration: a shared directory.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShareSection {
     /// Name of the share.
     pub name: Spanned<String>,
-    /// The shared directory.
+    /// Path of the shared directory on this machine.
     pub path: Spanned<PathBuf>,
-    /// Read-only: clients cannot change files.
+    /// Whether the share is read-only: clients cannot change files. Default: no.
     #[serde(default)]
     pub read_only: bool,
-    /// Comment of the share in lists of shares.
+    /// Comment of the share in lists of shares. Default: empty.
     #[serde(default)]
     pub comment: String,
-    /// Users that may connect to the share. Empty: all users.
+    /// Names of the users that may connect to the share. Empty: all users.
     #[serde(default)]
     pub users: Vec<String>,
-    /// Guests may connect to the share.
+    /// Whether guests may connect to the share. Default: no.
     #[serde(default)]
     pub guest: bool,
-    /// Requires encryption for requests to the share.
+    /// Whether the server requires encryption for requests to the share. Default: no.
     #[serde(default)]
     pub encryption_required: bool,
-    /// Lists of shares omit the share.
+    /// Whether lists of shares omit the share. Clients can connect to it nevertheless. Default: no.
     #[serde(default)]
     pub hidden: bool,
-    /// Clients may cache files with oplocks.
+    /// Whether clients may cache files with oplocks. Default: yes.
     #[serde(default = "yes")]
     pub oplocks: bool,
-    /// Clients may watch directories for changes.
+    /// Whether clients may watch directories for changes (CHANGE_NOTIFY). Default: yes.
     #[serde(default = "yes")]
     pub notify: bool,
-    /// Large reads and writes bypass the page cache (direct I/O).
+    /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
-    /// Unix user for all file operations. Default: the Unix account of the session's user.
+    /// Name of the Unix user whose permissions apply to all file operations of the share. Default:
+    /// the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
 }
 
 impl ShareSection {
-    /// A share with default options: every user with a password may connect.
+    /// Makes a share of the directory `path` with default options: every user with a password may
+    /// connect.
     pub fn new(name: &str, path: &Path, read_only: bool) -> Self {
         Self {
             name: unplaced(name.to_owned()),
@@ -310,7 +320,7 @@ fn yes() -> bool {
     true
 }
 
-/// An error of a configuration, with its place in the file.
+/// An error of a configuration. Displayed, it names the file, the line and the key.
 #[derive(Debug)]
 pub struct ConfigError {
     file: PathBuf,
@@ -332,7 +342,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads and checks a configuration file.
+    /// Reads, parses and checks a configuration file.
     ///
     /// # Errors
     /// The file cannot be read, it is malformed, or a value is invalid.
@@ -345,7 +355,8 @@ impl Config {
         Self::parse(file, &text)
     }
 
-    /// Parses and checks the text of a configuration file. Errors name `file`.
+    /// Parses and checks the text of a configuration file. `file` is the name of the file in
+    /// errors.
     ///
     /// # Errors
     /// The text is malformed, or a value is invalid.
@@ -359,7 +370,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks a configuration that does not come from a file. Errors name `source` in its place.
+    /// Checks a configuration that does not come from a file. `source` stands for the name of the
+    /// file in errors.
     ///
     /// # Errors
     /// A value is invalid.
@@ -388,7 +400,8 @@ impl Config {
             .collect()
     }
 
-    /// The parsed `server.transports`. [`Config::parse`] has checked them.
+    /// Returns the transports and ports to listen with, from `server.transports`. Texts that are
+    /// not valid are omitted; [`Config::parse`] refuses them.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.server
             .transports

@@ -31,7 +31,8 @@ const BACKLOG: i32 = 16;
 /// Longest accepted answer in bytes: far more than the limits of its lists allow.
 const ANSWER_MAX: u64 = 256 << 20;
 
-/// A listening control socket. Dropping it removes the socket file.
+/// A listening control socket, through which other processes read the status of a server. It does
+/// not answer before [`serve`](Self::serve). Dropping it removes the socket file.
 #[derive(Debug)]
 pub struct ControlSocket {
     path: PathBuf,
@@ -39,8 +40,9 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Creates the socket. Call it before the server starts, so that an error prevents the start.
-    /// It replaces the socket of a server that no longer runs.
+    /// Creates the socket file `path` with mode 0600 and listens. Call it before the server starts,
+    /// so that an error prevents the start. The call replaces the socket of a server that no longer
+    /// runs.
     ///
     /// # Errors
     /// The path is another kind of file (`AlreadyExists`) or the socket of a running server
@@ -52,7 +54,8 @@ impl ControlSocket {
         })
     }
 
-    /// Starts to answer clients. `config` is the configuration file of the server.
+    /// Starts a thread that answers each client with the status of `observer`, as one JSON object.
+    /// `config` is the configuration file of the server, for the status only.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -79,7 +82,8 @@ impl Drop for ControlSocket {
     }
 }
 
-/// A control socket with its thread. Dropping it ends the thread and removes the socket file.
+/// A control socket that answers clients, with its thread. Dropping it ends the thread and removes
+/// the socket file.
 #[derive(Debug)]
 pub struct Control {
     socket: ControlSocket,
@@ -101,8 +105,8 @@ impl Drop for Control {
     }
 }
 
-/// The default directory of control sockets: that of root, or that of the user's login session.
-/// `None` if the user has no such directory.
+/// Returns the default directory of control sockets: `/run/smbeam` for root, else `smbeam` in
+/// `$XDG_RUNTIME_DIR`. `None` if that variable is not set.
 pub fn run_directory() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/run/smbeam"));
@@ -112,8 +116,9 @@ pub fn run_directory() -> Option<PathBuf> {
     Some(Path::new(&directory).join("smbeam"))
 }
 
-/// The path of this process's socket in [`run_directory`], which is created if it is missing.
-/// Removes sockets of servers that no longer run. `None` without a run directory.
+/// Returns the default path of this process's control socket, in [`run_directory`]. Creates that
+/// directory if it is missing. Removes the sockets of servers that no longer run. `None` without a
+/// run directory.
 ///
 /// # Errors
 /// The directory cannot be created or read.
@@ -136,10 +141,8 @@ pub fn default_path() -> io::Result<Option<PathBuf>> {
     Ok(Some(directory.join(format!("{}.sock", std::process::id()))))
 }
 
-/// The control sockets in a directory, sorted by name.
-///
-/// # Errors
-/// The directory cannot be read.
+/// Returns the paths of the control sockets in a directory, sorted by name. The servers of some may
+/// have ended: see [`is_unserved`].
 pub fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory)?.take(MAX_ENTRIES);
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -149,14 +152,15 @@ pub fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns true if a connection failed because no server has the socket, or because the path does
-/// not exist.
+/// Returns whether a connection to a control socket failed because no server listens on it, or
+/// because the path does not exist.
 pub fn is_unserved(error: &io::Error) -> bool {
     let kind = error.kind();
     kind == io::ErrorKind::ConnectionRefused || kind == io::ErrorKind::NotFound
 }
 
-/// Requests the status of the server with this control socket.
+/// Connects to the control socket `path` and returns the status of the server. Blocks the thread
+/// for some seconds at most.
 ///
 /// # Errors
 /// No server has the socket (`NotFound`, `ConnectionRefused`), the user may not open it

@@ -22,16 +22,16 @@ pub enum StartError {
         /// Error of the system.
         error: io::Error,
     },
-    /// The `force_user` of a share is not a usable account.
+    /// The `force_user` of a share does not name a Unix account that the server can use.
     Account {
         /// Name of the share.
         share: String,
-        /// Reason why the account is not usable.
+        /// Reason why the account is not usable, as a text with the name.
         error: AccountError,
     },
-    /// The server cannot listen on an address.
+    /// The server cannot listen on an address and port.
     Listen {
-        /// The address.
+        /// The address and port of the configuration.
         address: SocketAddr,
         /// Transport of the connections to this address.
         transport: Transport,
@@ -40,13 +40,13 @@ pub enum StartError {
     },
     /// The RDMA provider of the configuration cannot be opened.
     Rdma(io::Error),
-    /// The user file cannot be used.
+    /// The user file of the configuration cannot be read, or it is malformed.
     Users(UserFileError),
-    /// A certificate or key for QUIC cannot be used.
+    /// A certificate or key for QUIC cannot be read, or it is not valid.
     Certificate(tls::Error),
-    /// QUIC cannot be set up.
+    /// The QUIC server cannot be set up: the TLS library or a socket reports an error.
     Quic(io::Error),
-    /// The I/O driver of a worker cannot be set up.
+    /// The I/O driver of a worker (io_uring or epoll) cannot be set up.
     Ring(io::Error),
     /// A thread cannot be started.
     Thread(io::Error),

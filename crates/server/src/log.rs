@@ -6,10 +6,13 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogSection};
 
-/// Starts to log to standard error. Only one call per process is allowed.
+/// Starts to log to standard error. Call it once per process, before the server starts.
 ///
 /// # Errors
 /// `log.level` is not a valid filter.
+///
+/// # Panics
+/// A log was started before.
 pub fn start(section: &LogSection) -> Result<(), String> {
     let filter = EnvFilter::try_new(section.level.get_ref())
         .map_err(|error| format!("log.level: {error}"))?;

@@ -23,7 +23,8 @@ const LOCKS: usize = 64;
 /// Longest time for the answers of all workers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads the status of a server from any thread. A clone refers to the same server.
+/// A handle that reads the status of a running server from any thread. A clone refers to the same
+/// server.
 #[derive(Clone)]
 pub struct Observer {
     shared: Arc<Shared>,
@@ -48,7 +49,8 @@ impl Observer {
         }
     }
 
-    /// The status now. `config` is the configuration file of the server, for the status only.
+    /// Returns the status of the server now. Waits for the answers of all workers, for two seconds
+    /// at most. `config` is the configuration file of the server, for the status only.
     pub fn status(&self, config: Option<PathBuf>) -> Status {
         let (mut connections, silent) = self.connections();
         let connections_left_out = connections.len().saturating_sub(ROWS);

@@ -54,8 +54,8 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the shares, listens, and starts the workers. Sets the umask of the process to 0, and
-    /// its limit of open descriptors to the maximum.
+    /// Starts a server: opens the shares, listens, and starts the workers. Sets the umask of the
+    /// process to 0, and its limit of open descriptors to the maximum.
     ///
     /// # Errors
     /// A share, a certificate, an address, a device or a thread cannot be opened or started.
@@ -113,28 +113,30 @@ impl Server {
         Ok(server)
     }
 
-    /// The addresses that the server listens on.
+    /// Returns the addresses and ports that the server listens on.
     pub fn listening(&self) -> &[Listening] {
         &self.listening
     }
 
-    /// The certificate that QUIC clients see now; `None` if the server does not listen for QUIC.
+    /// Returns the certificate that QUIC clients receive now; `None` if the server does not listen
+    /// for QUIC.
     pub fn certificate(&self) -> Option<Shown> {
         self.tls.as_deref().map(Shown::of)
     }
 
-    /// An observer, which reads the state of the running server.
+    /// Returns a handle that reads the status of the running server from any thread.
     pub fn observer(&self) -> Observer {
         self.observer.clone()
     }
 
-    /// The number of connections of each worker.
+    /// Returns the number of connections of each worker thread, in the order of the workers.
     pub fn connections(&self) -> Vec<usize> {
         self.placement.connections()
     }
 
     /// Stops the server: it accepts no more connections and requests, and finishes the running
-    /// operations. Returns when all workers have ended, at most after `limits.shutdown_ms`.
+    /// operations. Returns when all worker threads have ended. After `limits.shutdown_ms` of the
+    /// configuration they no longer wait for running operations.
     pub fn stop(self) {
         for mailbox in &self.mailboxes {
             // It fails if the worker has stopped already.
@@ -471,8 +473,9 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     smbdirect::check(config)
 }
 
-/// Replaces the unspecified address with an address that clients can connect to: the source address
-/// for traffic to the Internet, or loopback if the host has no route there.
+/// Returns the address that clients can connect to for a server that listens on `ip`. This is `ip`
+/// unless it is the unspecified address (`0.0.0.0` or `::`). For that it is the source address for
+/// traffic to the Internet, or loopback if the host has no route there.
 pub fn reachable(ip: IpAddr) -> IpAddr {
     if !ip.is_unspecified() {
         return ip;

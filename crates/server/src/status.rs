@@ -12,34 +12,34 @@ use wire::dialect::Dialect;
 
 use crate::connection_id;
 
-/// Version of the JSON form.
+/// Version of the JSON form of the status. It rises when a field changes its meaning.
 pub const VERSION: u32 = 2;
 
-/// The status of a running server.
+/// The status of a running server, which serializes to JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// [`VERSION`].
+    /// Version of the JSON form: [`VERSION`] of the server.
     pub version: u32,
-    /// The server process.
+    /// Name, version, process id and addresses of the server process.
     pub server: ServerStatus,
-    /// Open connections.
+    /// Open connections of clients, at most 10,000.
     pub connections: Vec<ConnectionStatus>,
-    /// Sessions of the connections.
+    /// Open sessions, at most 10,000.
     pub sessions: Vec<SessionStatus>,
-    /// Open files, directories and pipes.
+    /// Open files, directories and pipes, at most 50,000.
     pub files: Vec<FileStatus>,
-    /// Counts of omitted entries.
+    /// Counts of connections, sessions, files and workers that the lists omit.
     pub left_out: LeftOut,
 }
 
-/// The server process.
+/// Name, version, process id and addresses of the server process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerStatus {
-    /// Name of the server, as clients see it.
+    /// Name of the server that clients receive.
     pub name: String,
     /// Version of smbeam.
     pub release: String,
-    /// Process id.
+    /// Process id of the server.
     pub pid: u32,
     /// Configuration file of the server; `None` if it was started without one.
     pub config: Option<std::path::PathBuf>,
@@ -47,31 +47,32 @@ pub struct ServerStatus {
     pub since: u64,
     /// Addresses that the server listens on.
     pub listening: Vec<ListeningStatus>,
-    /// Number of workers.
+    /// Number of worker threads, which serve the connections.
     pub workers: usize,
 }
 
-/// An address that the server listens on.
+/// An address that the server listens on, in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListeningStatus {
-    /// `tcp`, `nbt`, `quic`, `smbdirect`.
+    /// Transport of the connections: `tcp`, `nbt`, `quic` or `smbdirect`.
     pub transport: String,
-    /// Address and port.
+    /// Address and port, for example `192.0.2.1:445`.
     pub address: String,
 }
 
-/// A connection.
+/// A connection of a client, in the status.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionStatus {
-    /// Id of the connection: index of its worker, a dot, and its number on the worker.
+    /// Identifier of the connection in the status: index of its worker, a dot, and its number on
+    /// the worker.
     pub id: String,
     /// Address and port of the client.
     pub peer: String,
-    /// Address and port of the server.
+    /// Address and port of the server; `None` if they are not known.
     pub local: Option<String>,
-    /// `tcp`, `nbt`, `quic`, `smbdirect`.
+    /// Transport of the connection: `tcp`, `nbt`, `quic` or `smbdirect`.
     pub transport: String,
-    /// Time of acceptance in seconds since 1970 (UTC).
+    /// Time at which the server accepted the connection, in seconds since 1970 (UTC).
     pub since: u64,
     /// Negotiated dialect, for example `3.1.1`; `None` before the negotiation.
     pub dialect: Option<String>,
@@ -79,32 +80,32 @@ pub struct ConnectionStatus {
     pub cipher: Option<String>,
     /// Negotiated signing algorithm; `None` before the negotiation.
     pub signing: Option<String>,
-    /// Received bytes, with the prefixes of frames.
+    /// Number of bytes received from the client, including the length prefixes of frames.
     pub received: u64,
-    /// Sent bytes.
+    /// Number of bytes sent to the client, including the length prefixes of frames.
     pub sent: u64,
-    /// Number of pending requests.
+    /// Number of requests that the server has not answered yet.
     pub requests: usize,
-    /// Ids of the sessions on the connection.
+    /// Identifiers ([`SessionStatus::id`]) of the sessions on the connection.
     pub sessions: Vec<String>,
-    /// State of the network path; `None` unless the transport is QUIC.
+    /// Measurements of the network path; `None` unless the transport is QUIC.
     pub path: Option<PathStatus>,
 }
 
-/// The network path of a QUIC connection.
+/// Measurements of the network path of a QUIC connection, in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathStatus {
     /// Congestion controller: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
     /// Congestion window in bytes.
     pub window: u64,
-    /// Round-trip time in microseconds.
+    /// Smoothed round-trip time in microseconds.
     pub round_trip_us: u64,
-    /// Largest datagram of the path in bytes.
+    /// Largest datagram that the path can carry, in bytes.
     pub datagram: u16,
-    /// Number of sent datagrams.
+    /// Number of datagrams that the server sent on the connection.
     pub datagrams_sent: u64,
-    /// Number of lost datagrams.
+    /// Number of sent datagrams that were lost.
     pub datagrams_lost: u64,
 }
 
@@ -121,78 +122,78 @@ impl From<net::quic::Path> for PathStatus {
     }
 }
 
-/// A session.
+/// A session of a user, in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// SessionId, 16 hexadecimal digits.
+    /// SessionId of the session, 16 hexadecimal digits.
     pub id: String,
     /// Name of the user; empty for anonymous sessions.
     pub user: String,
-    /// `named`, `guest` or `anonymous`.
+    /// Kind of the login: `named`, `guest` or `anonymous`.
     pub kind: String,
-    /// Dialect of the session's connections.
+    /// Negotiated dialect of the connections of the session, for example `3.1.1`.
     pub dialect: String,
-    /// The session requires signing.
+    /// Whether the server requires signed requests on the session.
     pub is_signed: bool,
     /// Whether all messages must be encrypted (Session.EncryptData). A share can require encryption
-    /// on its own, and a client can encrypt although the server does not require it.
+    /// separately, and a client can encrypt although the server does not require it.
     pub is_encrypted: bool,
     /// Cipher of the session; `None` if it cannot encrypt.
     pub cipher: Option<String>,
     /// Signing algorithm of the session.
     pub signing: String,
-    /// Ids of the connections of the session.
+    /// Identifiers ([`ConnectionStatus::id`]) of the connections of the session.
     pub channels: Vec<String>,
-    /// Connected shares.
+    /// Connections of the session to shares (tree connects).
     pub trees: Vec<TreeStatus>,
-    /// Number of opens of the session.
+    /// Number of open files, directories and pipes of the session.
     pub files: usize,
 }
 
-/// A connection of a session to a share.
+/// A connection of a session to a share (a tree connect), in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TreeStatus {
-    /// TreeId.
+    /// TreeId of the connection to the share.
     pub id: u32,
     /// Name of the share.
     pub share: String,
 }
 
-/// An open file, directory or pipe.
+/// An open file, directory or pipe, in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileStatus {
-    /// SessionId of the open.
+    /// SessionId of the session that opened the file, 16 hexadecimal digits.
     pub session: String,
-    /// Name of the user; empty for anonymous sessions.
+    /// Name of the user of the session; empty for anonymous sessions.
     pub user: String,
-    /// Name of the share.
+    /// Name of the share with the file.
     pub share: String,
-    /// Path in the share; empty for its root.
+    /// Path of the file in the share; empty for its root.
     pub path: String,
-    /// `file`, `directory` or `pipe`.
+    /// Kind of the open: `file`, `directory` or `pipe`.
     pub kind: String,
-    /// Granted access: `read`, `write`, `append`, `execute`, `delete`.
+    /// Granted access in words: `read`, `write`, `append`, `execute`, `delete`.
     pub access: Vec<String>,
     /// Granted access as an ACCESS_MASK.
     pub access_mask: u32,
     /// Access that other opens may have: `read`, `write`, `delete`.
     pub sharing: Vec<String>,
-    /// Oplock of the open: `none`, `level2`, `exclusive`, `batch`.
+    /// Oplock that the open holds: `none`, `level2`, `exclusive`, `batch`.
     pub oplock: String,
-    /// Byte-range locks, at most 64.
+    /// Byte-range locks that the open holds, at most 64 of them.
     pub locks: Vec<LockStatus>,
-    /// Number of byte-range locks.
+    /// Number of byte-range locks that the open holds, including those beyond the listed 64.
     pub lock_count: usize,
 }
 
-/// A byte-range lock.
+/// A byte-range lock on an open file, in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LockStatus {
-    /// Offset of the first byte.
+    /// Offset of the first locked byte in the file.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the locked range in bytes.
     pub length: u64,
-    /// The lock is exclusive.
+    /// Whether the lock is exclusive; otherwise it is shared.
     pub is_exclusive: bool,
 }
 
@@ -203,7 +204,7 @@ pub struct LeftOut {
     pub connections: usize,
     /// Number of omitted sessions.
     pub sessions: usize,
-    /// Number of omitted files of listed sessions.
+    /// Number of omitted open files of the listed sessions.
     pub files: usize,
     /// Number of workers that did not answer in time. Their connections are missing.
     pub workers: usize,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use proto::token::Token;
 
-/// Reason why an account has no rights.
+/// Reason why a Unix account cannot be used for file operations.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccountError {
-    /// There is no Unix account with this name.
+    /// The system has no Unix account with this name.
     Unknown(String),
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn own() -> Token {
     )
 }
 
-/// Returns true if file operations can run with the rights of other users: the process runs as
-/// root.
+/// Returns whether file operations can run with the permissions of other users than that of the
+/// process: true if the process runs as root.
 pub fn may_assume_identities() -> bool {
     vfs::identity::switches()
 }
@@ -69,7 +69,8 @@ pub(crate) fn guest() -> Arc<Token> {
     token("nobody").unwrap_or_else(|_| Arc::new(Token::new(65_534, 65_534, Vec::new())))
 }
 
-/// The name of the Unix account with this number; `None` if there is none.
+/// Returns the name of the Unix account with this user id; `None` if the system has no such
+/// account.
 pub fn account_name(uid: u32) -> Option<String> {
     let user = uzers::get_user_by_uid(uid)?;
     Some(user.name().to_string_lossy().into_owned())

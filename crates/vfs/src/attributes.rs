@@ -3,7 +3,8 @@
 use proto::file::FileKind;
 use wire::access::FileAttributes;
 
-/// The attributes that a client can set and the server stores. \[MS-FSCC\] 2.6
+/// The DOS attributes that a client can set and that the server stores: READONLY, HIDDEN, SYSTEM
+/// and others that do not follow from the kind of file. \[MS-FSCC\] 2.6
 pub const SETTABLE: FileAttributes = FileAttributes(
     FileAttributes::READONLY.0
         | FileAttributes::HIDDEN.0
@@ -17,18 +18,20 @@ pub const SETTABLE: FileAttributes = FileAttributes(
 /// The stored attributes. Only FSCTL_SET_SPARSE changes SPARSE_FILE. \[MS-FSCC\] 2.3.69
 const STORED: FileAttributes = FileAttributes(SETTABLE.0 | FileAttributes::SPARSE_FILE.0);
 
-/// The attributes to store for a client's request: its settable ones.
+/// Returns the part of the attributes `asked` by a client that the server stores: those in
+/// [`SETTABLE`].
 pub fn settable(asked: FileAttributes) -> FileAttributes {
     asked & SETTABLE
 }
 
-/// The attributes to store after a client has replaced the present ones: its settable ones, and the
-/// present SPARSE_FILE.
+/// Returns the attributes to store after a client has set the attributes `asked` on a file with the
+/// attributes `are`: the settable part of `asked`, and SPARSE_FILE if it is in `are`.
 pub fn replaced(are: FileAttributes, asked: FileAttributes) -> FileAttributes {
     settable(asked) | are & FileAttributes::SPARSE_FILE
 }
 
-/// The attributes to store after FSCTL_SET_SPARSE has set or cleared SPARSE_FILE.
+/// Returns the attributes to store after FSCTL_SET_SPARSE on a file with the attributes `are`:
+/// SPARSE_FILE is added or removed.
 pub fn with_sparse(are: FileAttributes, is_sparse: bool) -> FileAttributes {
     match is_sparse {
         true => settable(are) | FileAttributes::SPARSE_FILE,
@@ -36,8 +39,8 @@ pub fn with_sparse(are: FileAttributes, is_sparse: bool) -> FileAttributes {
     }
 }
 
-/// The attributes to store for a new or overwritten file: the requested ones, and ARCHIVE unless it
-/// is a directory.
+/// Returns the attributes to store for a new or overwritten file: the settable part of the
+/// attributes `asked` by the client, and ARCHIVE unless the file is a directory.
 pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
     match kind {
         FileKind::Directory => settable(asked),
@@ -47,8 +50,9 @@ pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
     }
 }
 
-/// The attributes that a client receives: the stored ones, those of the kind of file, and HIDDEN
-/// for a name that starts with a dot when `hide_dot` is set, as with Samba's `hide dot files`.
+/// Returns the attributes that a client receives: the stored ones, those of the kind of file, and
+/// HIDDEN for a name that starts with a dot when `hide_dot` is set, as with Samba's `hide dot
+/// files`.
 pub fn shown(stored: FileAttributes, kind: FileKind, name: &str, hide_dot: bool) -> FileAttributes {
     let mut shown = match kind {
         FileKind::Directory => stored & SETTABLE | FileAttributes::DIRECTORY,

@@ -16,8 +16,12 @@ use crate::{Effort, FileSystem, identity};
 /// Length of the buffer in bytes.
 const BUFFER: u32 = 256 << 10;
 
-/// Copies a range and returns when the copy is complete: call it on a thread that may block. The
-/// opens are of these two file systems, which may be the same one.
+/// Copies the range of `plan` from an open of the file system `source` to the open `into` of the
+/// file system `target`, which may be the same one. Returns when the copy is complete, so only a
+/// thread that may block calls it.
+///
+/// # Errors
+/// The status of the read or write that failed.
 pub fn between(
     source: &dyn FileSystem,
     target: &dyn FileSystem,

@@ -29,7 +29,8 @@ struct Writers {
     cached: usize,
 }
 
-/// Permission for one direct write, until it is dropped. Writes into the page cache wait for it.
+/// Permission for one direct write (O_DIRECT) to a file. Writes to the same file through the page
+/// cache wait until the permission is dropped.
 #[derive(Debug)]
 pub struct DirectWriteGuard(Arc<WriteGate>);
 

@@ -8,11 +8,12 @@
 use wire::FileTime;
 use wire::access::FileAttributes;
 
-/// Name of the extended attribute.
+/// Name of the extended attribute in which Samba stores DOS attributes and the creation time.
 pub const NAME: &str = "user.DOSATTRIB";
-/// Maximum length of a value in bytes. Version 2 ends with a name, which is ignored.
+/// Maximum length of a value of the extended attribute in bytes that the server reads. Version 2
+/// ends with a name, which is ignored.
 pub const MAX_LEN: usize = 512;
-/// Length of an encoded value in bytes.
+/// Length in bytes of a value that the server writes.
 pub const LEN: usize = 24;
 
 /// The version that `encode` writes.
@@ -22,7 +23,8 @@ const HAS_ATTRIBUTES: u32 = 0x01;
 /// Bit of `valid_flags`: the creation time is valid.
 const HAS_CREATED: u32 = 0x10;
 
-/// The contents of the extended attribute.
+/// DOS attributes and creation time of a file, as the extended attribute `user.DOSATTRIB` stores
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DosInfo {
     /// DOS attributes; `None` when the value has none.
@@ -32,7 +34,8 @@ pub struct DosInfo {
 }
 
 impl DosInfo {
-    /// Decodes a value of any version. `None` when it is not valid.
+    /// Decodes a value of the extended attribute, of any version. Returns `None` when the value is
+    /// not valid.
     pub fn decode(value: &[u8]) -> Option<Self> {
         let end = value
             .iter()
@@ -68,7 +71,7 @@ impl DosInfo {
         }
     }
 
-    /// Encodes the value in the newest version.
+    /// Encodes a value of the extended attribute in the newest version.
     pub fn encode(self) -> [u8; LEN] {
         let Self {
             attributes,

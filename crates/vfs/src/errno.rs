@@ -6,7 +6,8 @@
 use rustix::io::Errno;
 use wire::Status;
 
-/// The operation that the kernel refused.
+/// The kind of operation that the kernel refused. It decides about the status where one errno value
+/// has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Resolution of the directories of a path.
@@ -23,7 +24,8 @@ pub enum Context {
     Attributes,
 }
 
-/// The status for an errno value in a context.
+/// Returns the NTSTATUS that a client receives when the kernel refuses an operation of this kind
+/// with this errno value.
 pub fn status(errno: Errno, context: Context) -> Status {
     special(errno, context).unwrap_or_else(|| general(errno))
 }

@@ -6,15 +6,14 @@
 pub use proto::path::is_same_name as same;
 use proto::path::upcase;
 
-/// The folded form of a name, which is equal for names that differ only in case.
+/// Returns the folded form of a name (each character in upper case), which is equal for names that
+/// differ only in case.
 pub fn fold(name: &str) -> String {
     name.chars().map(upcase).collect()
 }
 
-/// A hash that is equal for names that differ only in case: FNV-1a over the folded characters.
-///
-/// A client can choose names with the same hash. Collisions cost only comparisons of these names,
-/// and a secret `seed` makes them hard to find.
+/// Returns a hash that is equal for names that differ only in case: FNV-1a over the folded
+/// characters.
 pub fn fold_hash(name: &str, seed: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for c in name.chars() {

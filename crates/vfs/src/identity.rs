@@ -32,7 +32,7 @@ use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use wire::Status;
 
-/// Maximum number of supplementary groups of a token: NGROUPS_MAX of the kernel.
+/// Maximum number of supplementary groups in a [`Token`]: NGROUPS_MAX of the kernel.
 pub const MAX_GROUPS: usize = 65_536;
 
 /// The id that the kernel interprets as "no change"; it is not a valid user or group.
@@ -67,13 +67,14 @@ fn process() -> &'static Process {
     })
 }
 
-/// Whether operations run under the credentials of their tokens: true if the process is root.
+/// Returns whether operations run under the Unix credentials of the user's token: true if the
+/// process is root.
 pub fn switches() -> bool {
     process().switches
 }
 
-/// The credentials that an operation with this token has: those of the token, or those of the
-/// process if it cannot switch.
+/// Returns the credentials under which an operation for this token runs: the token itself, or the
+/// credentials of the process if it is not root.
 pub fn effective(token: &Arc<Token>) -> Arc<Token> {
     match process().switches {
         true => token.clone(),
@@ -81,11 +82,12 @@ pub fn effective(token: &Arc<Token>) -> Arc<Token> {
     }
 }
 
-/// Switches this thread to the credentials of a token, until the next switch. Does nothing if the
-/// process is not root.
+/// Switches this thread to the Unix credentials of a token, until the next switch. Does nothing if
+/// the process is not root.
 ///
 /// # Errors
-/// Fails when the kernel refuses the switch. The credentials of the thread are then unknown.
+/// ACCESS_DENIED or another status when the kernel refuses the switch. The credentials of the
+/// thread are then unknown.
 pub fn assume(token: &Arc<Token>) -> Result<(), Status> {
     if !process().switches {
         return Ok(());
@@ -103,7 +105,7 @@ pub fn assume(token: &Arc<Token>) -> Result<(), Status> {
     })
 }
 
-/// Switches this thread back to the credentials of the server.
+/// Switches this thread back to the Unix credentials of the server process.
 ///
 /// # Errors
 /// Fails when the kernel refuses the switch.

@@ -35,17 +35,17 @@ use proto::file::{FileOp, LocalEvent, LocalOpen, Outcome, Select};
 use proto::token::Token;
 use wire::Status;
 
-/// Whether an operation may block.
+/// Whether a file operation may block the thread that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Use caches only: return [`Attempt::WouldBlock`] instead of a wait for a disk. For a thread
-    /// that serves several connections.
+    /// Use caches only: return [`Attempt::WouldBlock`] instead of a wait for a disk. A thread that
+    /// serves several connections uses this.
     Cached,
-    /// Block until the operation is complete. For a thread that may block.
+    /// Block until the operation is complete. A thread that may block uses this.
     Blocking,
 }
 
-/// The result of an attempt to run an operation.
+/// The result of an attempt to run a file operation without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Attempt<T> {
@@ -57,7 +57,7 @@ pub enum Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// The result of a complete operation; `None` for [`Attempt::WouldBlock`].
+    /// Returns the result of a complete operation; `None` for [`Attempt::WouldBlock`].
     pub fn done(self) -> Option<T> {
         match self {
             Self::Done(value) => Some(value),
@@ -66,19 +66,21 @@ impl<T> Attempt<T> {
     }
 }
 
-/// An open file for a driver that reads and writes the bytes itself, on its ring.
+/// An open file as a file descriptor, for a driver that reads and writes the bytes itself, on its
+/// own `io_uring` instance.
 #[derive(Clone, Debug)]
 pub struct Descriptor {
-    /// The file. It stays open until the last clone is dropped, also after the close of the open.
+    /// The file. It stays open until the last clone is dropped, also after the client has closed
+    /// the file.
     pub fd: Arc<OwnedFd>,
-    /// Credentials for writes. Reads need none, because the file was opened under these
-    /// credentials.
+    /// Unix credentials under which the driver must write. Reads need none, because the file was
+    /// opened under these credentials.
     pub token: Arc<Token>,
-    /// Whether reads and writes never wait for a disk.
+    /// Whether reads and writes of this file never wait for a disk.
     pub never_blocks: bool,
 }
 
-/// Direction of a transfer.
+/// Direction of a transfer between a file and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoDirection {
     /// From the file to memory.
@@ -93,14 +95,15 @@ pub enum IoDirection {
 pub struct Direct {
     /// The file, opened with O_DIRECT. It stays open until the last clone is dropped.
     pub fd: Arc<OwnedFd>,
-    /// Credentials for writes. Reads need none.
+    /// Unix credentials under which the driver must write. Reads need none.
     pub token: Arc<Token>,
-    /// Permission for a direct write; `None` for a read. Writes into the page cache wait until it
-    /// is dropped.
+    /// Permission for a direct write; `None` for a read. Other writes to the file through the page
+    /// cache wait until the permission is dropped.
     pub guard: Option<Arc<DirectWriteGuard>>,
-    /// Required alignment of memory addresses in bytes: a power of two, at most a page.
+    /// Required alignment of memory addresses in bytes: a power of two, at most the size of a page.
     pub memory_alignment: usize,
-    /// Required alignment of offset and length in bytes: a power of two, at most 64 KiB.
+    /// Required alignment of the offset in the file and of the length in bytes: a power of two, at
+    /// most 64 KiB.
     pub offset_alignment: usize,
 }
 
@@ -108,13 +111,16 @@ pub struct Direct {
 /// thread of the file system calls it, in the order of the changes.
 pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
 
-/// The files of a share. Several threads call it at the same time.
+/// The operations on the files of a share, implemented by a directory of the local system and by
+/// memory. Several threads call the methods at the same time.
 pub trait FileSystem: Send + Sync {
-    /// Runs an operation, as far as `effort` allows.
+    /// Runs the file operation `op`. With [`Effort::Cached`] the attempt may end with
+    /// [`Attempt::WouldBlock`], without an effect. The status of an error is the one for the
+    /// client.
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>>;
 
     /// Reads bytes at `offset`, in bytes, until `into` is full or the file ends. Returns the number
-    /// of bytes read.
+    /// of bytes read, or the status for the client.
     fn read(
         &self,
         file: LocalOpen,
@@ -124,8 +130,8 @@ pub trait FileSystem: Send + Sync {
     ) -> Attempt<Result<usize, Status>>;
 
     /// Writes all of `from` at `offset`, in bytes, or at the end of the file if it is `None`.
-    /// Returns the number of bytes written. With `through`, the data are on stable storage when the
-    /// write completes.
+    /// Returns the number of bytes written, or the status for the client. With `through`, the data
+    /// are on stable storage when the write completes.
     fn write(
         &self,
         file: LocalOpen,
@@ -136,17 +142,18 @@ pub trait FileSystem: Send + Sync {
     ) -> Attempt<Result<usize, Status>>;
 
     /// Sets the callback for changes in directories that
-    /// [`Operation::Watch`](proto::file::Operation::Watch) names. A file system without other users
-    /// never calls it.
+    /// [`Operation::Watch`](proto::file::Operation::Watch) names. The default drops the callback. A
+    /// file system without other users never calls it.
     fn listen(&self, _listener: Listener) {}
 
-    /// The file of an open that has the right to read or write data; `None` for other opens, and
-    /// for a file system without descriptors.
+    /// Returns the descriptor of an open that has the right to read or write data. `None` for other
+    /// opens, and for a file system without descriptors: the driver then calls [`read`](Self::read)
+    /// and [`write`](Self::write).
     fn descriptor(&self, file: LocalOpen) -> Option<Descriptor>;
 
-    /// The file of an open for direct I/O. `None` when the share, the file or the file system does
-    /// not support direct I/O, when the open lacks the right, and for a write while a write into
-    /// the page cache is in progress. Never waits for a disk.
+    /// Returns the descriptor of an open for direct I/O. `None` when the share, the file or the
+    /// file system does not support direct I/O, when the open lacks the right, and for a write
+    /// while a write into the page cache is in progress. Never waits for a disk.
     fn direct(&self, _file: LocalOpen, _direction: IoDirection) -> Option<Direct> {
         None
     }
@@ -155,8 +162,8 @@ pub trait FileSystem: Send + Sync {
     /// [`direct`](Self::direct) then returns `None`.
     fn refuse_direct(&self, _file: LocalOpen) {}
 
-    /// Whether writes into the page cache may have to wait for direct writes. The driver then uses
-    /// [`write`](Self::write) for all of them.
+    /// Returns whether a write into the page cache may have to wait for a direct write to the same
+    /// file. The driver then uses [`write`](Self::write) for all writes instead of the descriptor.
     fn gates_writes(&self) -> bool {
         false
     }

@@ -48,19 +48,19 @@ const WRITE: AccessMask = AccessMask(
 const OWNER: AccessMask = AccessMask(
     AccessMask::FILE_WRITE_ATTRIBUTES.0 | AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0,
 );
-/// Rights of which each one permits writing data: FILE_WRITE_DATA and FILE_APPEND_DATA.
+/// The access rights of which each one permits writing data: FILE_WRITE_DATA and FILE_APPEND_DATA.
 pub const WRITE_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
-/// Rights of which each one permits reading data: FILE_READ_DATA and FILE_EXECUTE.
+/// The access rights of which each one permits reading data: FILE_READ_DATA and FILE_EXECUTE.
 pub const READ_DATA: AccessMask =
     AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
-/// All rights. The open that creates a file has them.
+/// All access rights to a file. The open that creates a file has them.
 pub const FULL: AccessMask = AccessMask(0x001F_01FF);
 
 /// The sticky bit in the mode of a directory.
 const STICKY: u32 = 0o1000;
 
-/// The permissions of a token on a file.
+/// The Unix permissions (rwx) of the user of a token on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Permissions {
     /// Whether the mode or the access control list grants the token the read permission.
@@ -73,9 +73,9 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// The permissions that the mode of a file grants to a token: as owner, else as group, else as
-    /// other. Root may read and write, search directories, and execute a file that any user may
-    /// execute.
+    /// Returns the permissions that the mode of a file grants to the user of a token: as owner,
+    /// else as group, else as other. Root may read and write, search directories, and execute a
+    /// file that any user may execute.
     pub fn of(token: &Token, file: &Metadata) -> Self {
         if token.is_root() {
             let execute = file.is_directory() || file.mode & 0o111 != 0;
@@ -98,21 +98,23 @@ impl Permissions {
         }
     }
 
-    /// Whether the token may add and remove names in the directory.
+    /// Returns whether these permissions on a directory allow the user to add and remove names:
+    /// write and execute.
     pub fn changes_names(self) -> bool {
         self.write && self.execute
     }
 }
 
-/// Whether the user of a token may remove the name of `file` from the directory `parent`. `of` are
-/// the permissions of the user on `parent`.
+/// Returns whether the user of a token may remove the name of `file` from the directory `parent`.
+/// `of` are the permissions of the user on `parent`.
 pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permissions) -> bool {
     let is_owner = token.is_root() || token.uid == file.uid || token.uid == parent.uid;
     of.changes_names() && (parent.mode & STICKY == 0 || is_owner)
 }
 
-/// The maximal access rights of a token on a file. `may_remove` is the permission of the parent
-/// directory to remove the name.
+/// Returns the maximal access rights (MAXIMUM_ALLOWED) of the user of a token on a file. `has` are
+/// the permissions on the file; `may_remove` says whether the parent directory allows the user to
+/// remove the name.
 pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: bool) -> AccessMask {
     let mut mask = ALWAYS;
     let is_data = matches!(file.kind, FileKind::File | FileKind::Directory);
@@ -139,11 +141,12 @@ pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: boo
     mask
 }
 
-/// The granted rights of an open: the requested ones, with MAXIMUM_ALLOWED replaced by the maximal
-/// ones.
+/// Returns the rights that an open is granted: the rights `asked` by the client, with
+/// MAXIMUM_ALLOWED replaced by `maximal`. `implied` are rights that the create options require in
+/// addition.
 ///
 /// # Errors
-/// Fails with ACCESS_DENIED when a requested or implied right is not in the maximal rights.
+/// ACCESS_DENIED when a requested or implied right is not in `maximal`.
 pub fn grant(
     maximal: AccessMask,
     asked: AccessMask,
@@ -165,7 +168,8 @@ pub fn grant(
     }
 }
 
-/// Whether READONLY protects the file. On a directory it has no effect. \[MS-FSCC\] 2.6
+/// Returns whether the attribute READONLY protects the file from changes. On a directory the
+/// attribute has no effect. \[MS-FSCC\] 2.6
 pub fn is_read_only(file: &Metadata) -> bool {
     !file.is_directory() && file.attributes.contains(FileAttributes::READONLY)
 }

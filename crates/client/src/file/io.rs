@@ -53,14 +53,21 @@ impl File {
 
     /// Reads from `offset` until the buffer is full or the file ends. Returns the count of bytes
     /// and the buffer. A large buffer is read in pieces, several at a time.
+    ///
+    /// # Errors
+    /// An I/O error of the server, a byte-range lock, no right to read, or a lost connection. The
+    /// buffer is returned nevertheless.
     pub async fn read_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, region) = self.read_region(buffer.into_region(), offset).await;
         (result, region.map_or_else(B::lost, B::from_region))
     }
 
-    /// Reads `len` bytes, or fewer at the end of the file, into memory of the client. The client
-    /// reuses that memory once the region is dropped, so that a caller with many reads in flight
-    /// finds the bytes in the processor's cache.
+    /// Reads `len` bytes, or fewer at the end of the file, into memory that the client allocates.
+    /// The client reuses that memory after the caller drops the returned region, so that a caller
+    /// with many reads in flight finds the bytes in the processor's cache.
+    ///
+    /// # Errors
+    /// As for [`read_at`](Self::read_at).
     pub async fn read(&self, len: usize, offset: u64) -> Result<Region, Error> {
         if len == 0 || len > self.read_size() {
             let (count, bytes) = self.read_at(Region::from(vec![0; len]), offset).await;
@@ -80,12 +87,17 @@ impl File {
     }
 
     /// Writes all bytes at `offset`, or fails. Returns the count of bytes and the buffer.
+    ///
+    /// # Errors
+    /// The volume is full, a byte-range lock, no right to write, or a lost connection. An unknown
+    /// part of the bytes may be written then. The buffer is returned nevertheless.
     pub async fn write_at<B: IoSource>(&self, buffer: B, offset: u64) -> (Result<usize, Error>, B) {
         let (result, source) = self.write_source(buffer.into_source(), offset).await;
         (result, source.map_or_else(B::lost_source, B::from_source))
     }
 
-    /// Reads several ranges at a time. The results are in the order of the ranges.
+    /// Reads several ranges at a time, each an offset in bytes with the buffer to fill. The results
+    /// are in the order of the ranges, each as of [`read_at`](Self::read_at).
     pub async fn read_ranges<B: IoBuf>(
         &self,
         ranges: Vec<(u64, B)>,
@@ -121,7 +133,8 @@ impl File {
             .collect()
     }
 
-    /// Writes several ranges at a time. The results are in the order of the ranges.
+    /// Writes several ranges at a time, each an offset in bytes with the bytes to write. The
+    /// results are in the order of the ranges, each as of [`write_at`](Self::write_at).
     pub async fn write_ranges<B: IoSource>(
         &self,
         ranges: Vec<(u64, B)>,
@@ -159,10 +172,11 @@ impl File {
             .collect()
     }
 
-    /// Fills the buffer from `offset`, and blocks the thread.
+    /// Fills the buffer with the bytes at `offset`, and blocks the thread.
     ///
     /// # Errors
-    /// The file ends before the buffer is full: END_OF_FILE.
+    /// The file ends before the buffer is full: END_OF_FILE. Otherwise as for
+    /// [`read_at`](Self::read_at).
     pub fn read_exact_at_blocking(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         let len = buffer.len();
         let result = lend_mut(buffer, |region| self.read_region(region, offset).wait().0)?;
@@ -173,6 +187,9 @@ impl File {
     }
 
     /// Writes all bytes at `offset`, and blocks the thread.
+    ///
+    /// # Errors
+    /// As for [`write_at`](Self::write_at).
     pub fn write_all_at_blocking(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
         lend(bytes, |source| self.write_source(source, offset).wait().0).map(drop)
     }

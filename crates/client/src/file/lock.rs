@@ -13,21 +13,19 @@ use crate::io::call::Memory;
 /// Length of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
 const LOCK_SEQUENCES: u32 = 64;
 
-/// Mode of a byte-range lock.
+/// Mode of a byte-range lock on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// Other opens may read the range.
+    /// All opens may read the range, and none may write to it. Several opens may hold such a lock.
     Shared,
-    /// Other opens may neither read nor write the range.
+    /// Only the open that holds the lock may read or write the range.
     Exclusive,
 }
 
 impl File {
-    /// Locks a range of bytes. With `wait`, the future waits until the conflicting locks are
-    /// released, and dropping it cancels the request.
-    ///
-    /// # Errors
-    /// Without `wait`, another open holds a conflicting lock: LOCK_NOT_GRANTED.
+    /// Locks a range of bytes, which may be beyond the end of the file. The lock lasts until
+    /// [`unlock`](Self::unlock) or until the file is closed. With `wait`, the future waits until
+    /// the conflicting locks are released, and dropping it cancels the request.
     pub async fn lock(&self, range: Range<u64>, kind: LockKind, wait: bool) -> Result<(), Error> {
         let flags = match kind {
             LockKind::Shared => LockFlags::SHARED_LOCK,
@@ -40,7 +38,10 @@ impl File {
         self.lock_step("lock", &range, flags, wait).await
     }
 
-    /// Unlocks a range. It must be exactly a range that was locked.
+    /// Releases a lock. The range must be equal to the range of that lock.
+    ///
+    /// # Errors
+    /// No lock of this file has this range: RANGE_NOT_LOCKED.
     pub async fn unlock(&self, range: Range<u64>) -> Result<(), Error> {
         self.lock_step("unlock", &range, LockFlags::UNLOCK, false)
             .await

@@ -26,7 +26,7 @@ use crate::share::Share;
 const NETWORK_OPEN_LEN: u32 = 56;
 
 /// An open file or directory. Cheap to clone. Dropping the last clone closes it in the background;
-/// [`close`](Self::close) waits for that and returns its error.
+/// [`close`](Self::close) waits until the server has closed the file, and returns an error of that.
 #[derive(Clone)]
 pub struct File {
     inner: Arc<Inner>,
@@ -49,7 +49,8 @@ impl Share {
     /// Opens a file or directory.
     ///
     /// # Errors
-    /// The file does not exist, exists already, or another open of it denies the access.
+    /// The file does not exist, exists already (with `create_new`), the user lacks the right, or
+    /// another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
         let guid = self.session().fresh_guid();
         let create = options.create_request(path::to_wire(path)?, guid);
@@ -78,12 +79,12 @@ impl File {
         }
     }
 
-    /// Path that the caller opened, relative to the share.
+    /// Returns the path that the caller opened, relative to the root of the share.
     pub fn path(&self) -> &str {
         &self.inner.path
     }
 
-    /// Share of the file.
+    /// Returns the share on which the file was opened.
     pub fn share(&self) -> &Share {
         &self.inner.share
     }
@@ -100,7 +101,8 @@ impl File {
         self.inner.is_append
     }
 
-    /// Metadata as of the open. Sends no request.
+    /// Returns the metadata that the server sent when it opened the file. Sends no request.
+    /// [`Metadata::file_id`] is `None`.
     pub fn opened_metadata(&self) -> Metadata {
         Metadata::from_attributes(&self.inner.opened, None)
     }
@@ -110,7 +112,10 @@ impl File {
         cause.of(operation, self.path())
     }
 
-    /// Queries the metadata.
+    /// Queries the current metadata of the file from the server.
+    ///
+    /// # Errors
+    /// The open has no right to read attributes, or the connection is lost.
     pub async fn metadata(&self) -> Result<Metadata, Error> {
         let operation = "query";
         let info = self.query(FileInfoClass::NETWORK_OPEN, NETWORK_OPEN_LEN);
@@ -135,7 +140,10 @@ impl File {
         Ok(Metadata::from_attributes(&attributes, number))
     }
 
-    /// Queries the length of the file in bytes.
+    /// Queries the current length of the file in bytes from the server.
+    ///
+    /// # Errors
+    /// The open has no right to read attributes, or the connection is lost.
     #[expect(
         clippy::len_without_is_empty,
         reason = "the length is a query to the server"
@@ -169,27 +177,40 @@ impl File {
         self.inner.share.start(vec![step], Memory::None)
     }
 
-    /// Truncates or extends the file to `len` bytes.
+    /// Truncates or extends the file to `len` bytes. New bytes are zeros.
+    ///
+    /// # Errors
+    /// The open has no right to write, the volume is full, or a byte-range lock denies the change.
     pub async fn set_len(&self, len: u64) -> Result<(), Error> {
         let mut buffer = Vec::new();
         FileEndOfFileInformation { end_of_file: len }.encode(&mut buffer);
         self.set("resize", FileInfoClass::END_OF_FILE, buffer).await
     }
 
-    /// Waits until all written bytes are on stable storage.
+    /// Sends a FLUSH and waits until all bytes written so far are on stable storage.
+    ///
+    /// # Errors
+    /// The open has no right to write, or the server cannot write the bytes.
     pub async fn sync(&self) -> Result<(), Error> {
         self.ask("sync", Step::Flush(self.file())).await.map(drop)
     }
 
-    /// Changes timestamps and attributes.
+    /// Changes timestamps and attributes of the file.
+    ///
+    /// # Errors
+    /// The open has no right to write attributes.
     pub async fn set_metadata(&self, changes: &Changes) -> Result<(), Error> {
         let operation = "change the attributes of";
         self.set(operation, FileInfoClass::BASIC, changes.encode())
             .await
     }
 
-    /// Renames or moves the file within its share. With `replace`, an existing file of the new name
-    /// is replaced.
+    /// Renames or moves the file to the path `to`, relative to the root of the same share. With
+    /// `replace`, an existing file of that name is replaced.
+    ///
+    /// # Errors
+    /// The new name exists (without `replace`), the open has no DELETE right, or another open of
+    /// the file denies the rename.
     pub async fn rename(&self, to: &str, replace: bool) -> Result<(), Error> {
         let buffer = crate::share::rename(to, replace)?;
         self.set("rename", FileInfoClass::RENAME, buffer).await
@@ -221,10 +242,10 @@ impl File {
         }
     }
 
-    /// Closes the file for all clones. A second call does nothing.
+    /// Closes the file. All clones of this [`File`] fail from then on. A second call does nothing.
     ///
     /// # Errors
-    /// The server reports an error of a delayed write, or the connection is lost.
+    /// The server reports an error, or the connection is lost.
     pub async fn close(&self) -> Result<(), Error> {
         if self.inner.is_closed.swap(true, Ordering::SeqCst) {
             return Ok(());

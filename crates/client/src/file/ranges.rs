@@ -14,10 +14,8 @@ const RANGES_LEN: u32 = 64 << 10;
 const RANGES_MAX: usize = 1 << 20;
 
 impl File {
-    /// Queries the allocated parts of a range: the parts that are not holes.
-    ///
-    /// # Errors
-    /// The server does not support the query, or returns more than a million parts.
+    /// Queries the parts of `range` that have allocated disk space. The rest of `range` are holes,
+    /// which read as zeros. The parts are in ascending order.
     pub async fn allocated_ranges(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, Error> {
         let operation = "query the allocated ranges of";
         let mut found: Vec<Range<u64>> = Vec::new();
@@ -53,7 +51,10 @@ impl File {
         Ok(found)
     }
 
-    /// Marks the file as sparse (it may have holes), or not.
+    /// Marks the file as sparse or not. In a sparse file, ranges of zeros take no disk space.
+    ///
+    /// # Errors
+    /// The server does not support sparse files, or the open has no right to write.
     pub async fn set_sparse(&self, sparse: bool) -> Result<(), Error> {
         let input = vec![u8::from(sparse)];
         self.ioctl(CtlCode::SET_SPARSE, input, 0)
@@ -62,7 +63,11 @@ impl File {
             .map_err(|cause| self.failed("set the sparse attribute of", cause))
     }
 
-    /// Sets a range to zeros. In a sparse file the range becomes a hole.
+    /// Sets the bytes of a range to zeros. In a sparse file the range becomes a hole, which takes
+    /// no disk space.
+    ///
+    /// # Errors
+    /// The server does not support the request, or the open has no right to write.
     pub async fn zero_range(&self, range: Range<u64>) -> Result<(), Error> {
         let zero = ZeroData {
             file_offset: range.start,

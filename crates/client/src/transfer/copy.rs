@@ -34,9 +34,14 @@ const WINDOWS: Limits = Limits {
 };
 
 impl Share {
-    /// Copies a file to `to` of this or another share, within the server if it supports that. An
-    /// existing file is replaced. `progress` receives the count of bytes of each copied piece.
-    /// Returns the count of bytes.
+    /// Copies the file `from` to the path `to` of `to_share`, which may be this share or another
+    /// one. The server copies by itself if it supports that; otherwise the bytes pass through this
+    /// machine. An existing file is replaced. `progress` receives the count of bytes of each copied
+    /// piece. Returns the count of copied bytes.
+    ///
+    /// # Errors
+    /// The source cannot be opened for reading or the target for writing, or a read or a write
+    /// fails.
     pub async fn copy(
         &self,
         from: &str,
@@ -61,9 +66,13 @@ impl Share {
     }
 }
 
-/// Copies ranges of one file, in ascending order, to another file through this machine. The files
-/// may be on different servers. The offset in the target is the offset in the source plus `by`.
-/// Returns the count of bytes. `progress` receives the count of bytes of each written piece.
+/// Copies ranges of the file `source`, in ascending order, to the file `target` through this
+/// machine. The files may be on different servers. The offset in the target is the offset in the
+/// source plus `by`. Returns the count of copied bytes. `progress` receives the count of bytes of
+/// each written piece.
+///
+/// # Errors
+/// A read of the source or a write to the target fails.
 pub async fn relay(
     source: &File,
     target: &File,
@@ -118,8 +127,12 @@ pub async fn relay(
     }
 }
 
-/// Copies `len` bytes between two files, from offset `from` to offset `to`: on the server if it
-/// supports that, else as [`relay`]. Returns the count of bytes.
+/// Copies `len` bytes from offset `from` of `source` to offset `to` of `target`. The server copies
+/// by itself if it supports that; otherwise the bytes pass through this machine as in [`relay`].
+/// `progress` receives the count of bytes of each copied piece. Returns the count of copied bytes.
+///
+/// # Errors
+/// The server refuses the copy for another reason than missing support, or a read or write fails.
 pub async fn copy_range(
     source: &File,
     target: &File,
@@ -141,8 +154,11 @@ pub async fn copy_range(
 }
 
 impl File {
-    /// Copies `len` bytes from offset `from` to offset `to` of another file: see
-    /// [`copy_range`].
+    /// Copies `len` bytes from offset `from` of this file to offset `to` of `target`. Returns the
+    /// count of copied bytes. See [`copy_range`].
+    ///
+    /// # Errors
+    /// As for [`copy_range`].
     pub async fn copy_range_to(
         &self,
         target: &Self,

@@ -5,20 +5,24 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Takes the bytes of a download, on the thread that polls the future.
+/// The local end of a download: receives the bytes of the file. The transfer calls it on the thread
+/// that polls the future.
 pub trait Sink {
-    /// Takes a piece, which is never empty. Pieces arrive in any order, each byte once.
+    /// Stores the bytes of a piece, which is never empty. `offset` is the offset of the piece in
+    /// the downloaded file. Pieces arrive in any order, each byte once.
     ///
     /// # Errors
     /// An error ends the download.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// Supplies the bytes of an upload.
+/// The local end of an upload: supplies the bytes of the file. The transfer calls it on the thread
+/// that polls the future.
 pub trait Source {
-    /// Returns the file if the source is one. A connection that supports it then sends pieces from
-    /// the file without a copy, and the transfer calls [`read_at`](Self::read_at) only for the
-    /// others. The transfer calls this before each such piece.
+    /// Returns the local file if the source is one with equal offsets; the default is `None`. A
+    /// connection that supports it then sends pieces from the file without a copy, and the transfer
+    /// calls [`read_at`](Self::read_at) only for the others. The transfer calls this before each
+    /// such piece.
     ///
     /// # Errors
     /// An error ends the upload.
@@ -40,7 +44,8 @@ impl<F: FnMut(u64, &[u8]) -> io::Result<()>> Sink for F {
     }
 }
 
-/// A local file as source or sink. Offsets in both files are equal.
+/// A local file as the source of an upload or the sink of a download. A byte has the same offset in
+/// the local file and in the file on the server.
 #[derive(Clone, Debug)]
 pub struct LocalFile(pub Arc<fs::File>);
 

@@ -2,25 +2,27 @@
 
 use std::ops::Range;
 
-/// Options of a transfer.
+/// Options of one download, upload or copy. The defaults suit most transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransferOptions {
-    /// Length of a piece in bytes. 0 stands for [`Options::io_size`](crate::Options::io_size); if
-    /// that is 0 too, transfers over TCP choose a length.
+    /// Length of one READ or WRITE of the transfer in bytes. 0 stands for
+    /// [`Options::io_size`](crate::Options::io_size); if that is 0 too, transfers over TCP choose a
+    /// length.
     pub io_size: usize,
-    /// Count of pieces in flight. 0 stands for [`Options::depth`](crate::Options::depth); if that
-    /// is 0 too, transfers over TCP choose a count.
+    /// Count of READs or WRITEs of the transfer in flight. 0 stands for
+    /// [`Options::depth`](crate::Options::depth); if that is 0 too, transfers over TCP choose a
+    /// count.
     pub depth: usize,
     /// Largest distance in bytes between the start of the first and the end of the last piece in
-    /// flight; 0 for no limit. When a transfer ends early, at most this many bytes before the last
-    /// transferred byte are missing.
+    /// flight; 0 for no limit. After a transfer that ends early, bytes are missing only within this
+    /// distance before the last transferred byte.
     pub span: u64,
 }
 
 /// Each method sets the field of its name.
 impl TransferOptions {
-    /// The default options.
+    /// Makes the default options: automatic length and count of pieces, no limit of the span.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -30,21 +32,23 @@ impl TransferOptions {
         }
     }
 
-    /// Sets [`TransferOptions::io_size`](field@Self::io_size).
+    /// Sets the [length of one READ or WRITE](field@Self::io_size) in bytes; 0 stands for the
+    /// default.
     #[must_use]
     pub const fn io_size(mut self, io_size: usize) -> Self {
         self.io_size = io_size;
         self
     }
 
-    /// Sets [`TransferOptions::depth`](field@Self::depth).
+    /// Sets the [count of READs or WRITEs in flight](field@Self::depth); 0 stands for the default.
     #[must_use]
     pub const fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// Sets [`TransferOptions::span`](field@Self::span).
+    /// Sets the [largest distance in bytes](field@Self::span) between the pieces in flight; 0 for
+    /// no limit.
     #[must_use]
     pub const fn span(mut self, span: u64) -> Self {
         self.span = span;
@@ -52,7 +56,8 @@ impl TransferOptions {
     }
 }
 
-/// Ranges of a file in ascending order.
+/// The ranges of a file that a transfer covers, as offsets in bytes and in ascending order. A
+/// single `Range<u64>` and a `Vec` of ranges convert to this type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(pub(crate) Vec<Range<u64>>);
 

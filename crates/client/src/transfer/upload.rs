@@ -17,7 +17,8 @@ use crate::transfer::plan::{Limits, Plan, WRITES};
 const PAGES_BYTES: usize = 64 << 10;
 
 /// Writes ranges of the source, in ascending order, to the same ranges of a file. Returns the count
-/// of bytes. The transfer calls `progress` with the count of bytes of each piece that is written.
+/// of written bytes, which is smaller than the ranges if the source ends before. The transfer calls
+/// `progress` with the count of bytes of each piece that is written.
 ///
 /// # Errors
 /// The server or the source reports an error.

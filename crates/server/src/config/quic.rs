@@ -19,43 +19,50 @@ const MAX_ENTRIES: usize = 65_536;
 /// State directory of servers that run as root.
 const SYSTEM_STATE: &str = "/var/lib/smbeam";
 
-/// `[quic]`
+/// The section `[quic]` of the configuration: certificates of the server and of its clients, and
+/// parameters of QUIC connections.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuicSection {
-    /// PEM file with the server's certificate and its chain. Default: a self-signed certificate,
-    /// which the server makes.
+    /// PEM file with the server's certificate and its chain of authorities. Default: a self-signed
+    /// certificate, which the server makes.
     pub certificate: Option<Spanned<PathBuf>>,
-    /// PEM file with the private key. Default: the file of the certificate.
+    /// PEM file with the private key of the certificate. Default: the file of the certificate.
     pub key: Option<Spanned<PathBuf>>,
-    /// Additional names and addresses in the self-signed certificate.
+    /// Names and addresses that the self-signed certificate has in addition to the name of the
+    /// server.
     pub names: Vec<String>,
-    /// Directory for the self-signed certificate and its key.
+    /// Directory in which the server stores the self-signed certificate and its key. Default:
+    /// `$STATE_DIRECTORY`, else a directory for the state of the system or of the user.
     #[serde(alias = "state_folder")]
     pub state_directory: Option<PathBuf>,
-    /// Policy for client certificates.
+    /// Whether clients need a certificate. Default: no.
     pub client_certificates: Option<Spanned<ClientChoice>>,
-    /// PEM file with the certificate authorities of clients.
+    /// PEM file with the certificate authorities that issue the certificates of clients. Required
+    /// if clients need a certificate.
     pub client_ca: Option<Spanned<PathBuf>>,
-    /// Clients that may connect. Empty: all clients with a certificate of an authority.
+    /// Identifiers of client certificates that may connect. Empty: all clients with a certificate
+    /// of an authority.
     pub allow: Vec<Spanned<String>>,
-    /// Clients that may not connect, even if `allow` lists them.
+    /// Identifiers of client certificates that may not connect, even if `allow` lists them.
     pub deny: Vec<Spanned<String>>,
-    /// Encryption of messages that TLS already protects.
+    /// Whether TLS replaces SMB encryption over QUIC. Default: no.
     pub transport_security: TransportSecurity,
-    /// Congestion controller.
+    /// Congestion controller of QUIC connections. Default: CUBIC.
     pub congestion: CongestionChoice,
-    /// Flow control window for received data, in KiB.
+    /// Flow control window of a connection for received data, in KiB. Default: 16 MiB.
     pub receive_window_kb: u32,
-    /// Most unacknowledged sent data, in KiB.
+    /// Maximum of unacknowledged sent data of a connection, in KiB. Default: 32 MiB.
     pub send_window_kb: u32,
-    /// Largest datagram of path MTU discovery, in bytes.
+    /// Largest datagram that path MTU discovery tries, in bytes. Default: 8952.
     pub max_datagram: u16,
-    /// Seconds without a packet from the client after which the connection ends.
+    /// Seconds without a packet from the client after which the connection ends. Default: 30.
     pub idle_timeout_s: Spanned<u64>,
-    /// Seconds without a packet after which the server sends a PING; 0 disables it.
+    /// Seconds without a packet after which the server sends a PING; 0 disables it. Must be less
+    /// than `idle_timeout_s`. Default: 10.
     pub keep_alive_s: u64,
-    /// Largest WRITE for Samba clients with a slow QUIC library.
+    /// Largest WRITE that the server offers to Samba clients, which may have a slow QUIC library.
+    /// Default: one packet.
     pub samba_writes: SambaWrites,
 }
 
@@ -88,7 +95,7 @@ impl Default for QuicSection {
     }
 }
 
-/// `client_certificates`
+/// The value of `quic.client_certificates`: whether clients need a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientChoice {
@@ -101,19 +108,20 @@ pub enum ClientChoice {
     Required,
 }
 
-/// `transport_security`: SMB2_TRANSPORT_CAPABILITIES. \[MS-SMB2\] 3.3.5.4
+/// The value of `quic.transport_security`: whether TLS replaces SMB encryption over QUIC, by the
+/// negotiate context SMB2_TRANSPORT_CAPABILITIES. \[MS-SMB2\] 3.3.5.4
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportSecurity {
-    /// SMB encryption applies to all transports.
+    /// SMB encryption applies as configured to all transports.
     #[default]
     #[serde(alias = "seal")]
     Encrypt,
-    /// TLS replaces SMB encryption if the client supports it.
+    /// TLS replaces SMB encryption if the client agrees in the NEGOTIATE.
     Accept,
 }
 
-/// `congestion`: congestion controller of QUIC connections.
+/// The value of `quic.congestion`: congestion controller of QUIC connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionChoice {
@@ -126,19 +134,20 @@ pub enum CongestionChoice {
     NewReno,
 }
 
-/// `samba_writes`: largest WRITE for Samba clients with a slow QUIC library.
+/// The value of `quic.samba_writes`: largest WRITE that the server offers to Samba clients with a
+/// slow QUIC library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SambaWrites {
-    /// One packet. These clients need hours for larger writes.
+    /// The data of one packet. These clients need hours for larger writes.
     #[default]
     Small,
-    /// The same as for other clients.
+    /// The same largest WRITE as for other clients.
     Large,
 }
 
 impl QuicSection {
-    /// The parameters of QUIC connections.
+    /// Returns the parameters of QUIC connections in the form of the transport.
     pub fn settings(&self) -> Settings {
         Settings {
             congestion: match self.congestion {
@@ -163,8 +172,9 @@ impl QuicSection {
 }
 
 impl Config {
-    /// The certificates of the server and the policy for client certificates. [`Config::parse`] has
-    /// checked them.
+    /// Returns the certificate of the server and the policy for client certificates. The files are
+    /// not read yet. Entries of `allow` and `deny` that are not valid are omitted;
+    /// [`Config::parse`] refuses them.
     pub fn tls(&self) -> ServerSettings {
         let quic = &self.quic;
         ServerSettings {

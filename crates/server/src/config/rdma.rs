@@ -17,21 +17,26 @@ const MODERATION_MAX: u32 = 1_000;
 /// Number of completions that cause an event at once, before the time of `moderation_us` is over.
 const MODERATION_COUNT: u16 = 16;
 
-/// `[rdma]`
+/// The section `[rdma]` of the configuration: devices and timing of SMB Direct connections.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RdmaSection {
-    /// Provider of RDMA devices. Default: the devices of this machine.
+    /// Kind of the RDMA devices. Default: the devices of this machine.
     pub provider: Option<Spanned<RdmaProvider>>,
-    /// Directory of the sockets of emulated devices. Clients on this machine use the same one.
+    /// Directory with the sockets of emulated devices; only valid with the provider `emulated`,
+    /// which requires it. Clients on this machine use the same one.
     pub directory: Option<PathBuf>,
-    /// Microseconds that a worker continues to poll a queue pair after its last completion.
+    /// Microseconds that a worker continues to poll a queue pair after its last completion before
+    /// it waits for an interrupt, at most 10,000. Default: 0.
     pub busy_poll_us: Spanned<u32>,
-    /// Microseconds that a completion event is delayed to report several completions at once.
+    /// Microseconds that a completion event is delayed to report several completions at once, at
+    /// most 1000; 0 for none. Default: 8.
     pub moderation_us: Spanned<u32>,
     /// Milliseconds without a message from the client before the server sends a keep-alive message.
+    /// Must be more than 0. Default: 120,000.
     pub keep_alive_interval_ms: Spanned<u64>,
-    /// Milliseconds that the client has to answer it.
+    /// Milliseconds that the client has to answer a keep-alive message, before the server closes
+    /// the connection. Must be more than 0. Default: 5000.
     pub keep_alive_timeout_ms: Spanned<u64>,
 }
 
@@ -48,14 +53,14 @@ impl Default for RdmaSection {
     }
 }
 
-/// `provider`
+/// The value of `rdma.provider`: the kind of the RDMA devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RdmaProvider {
-    /// Devices of librdmacm and libibverbs.
+    /// The RDMA devices of this machine, through librdmacm and libibverbs.
     #[default]
     Verbs,
-    /// Emulated devices, for tests with clients on the same machine.
+    /// Devices that the processes emulate in software, for tests with clients on the same machine.
     Emulated,
 }
 
@@ -67,7 +72,7 @@ impl RdmaSection {
 }
 
 impl Config {
-    /// The provider of RDMA devices. [`Config::parse`] has checked it.
+    /// Returns the provider of RDMA devices, with the directory of emulated devices.
     pub fn rdma(&self) -> Choice {
         match (self.rdma.wanted(), &self.rdma.directory) {
             (RdmaProvider::Emulated, Some(directory)) => Choice::Emulated(directory.clone()),
@@ -75,7 +80,7 @@ impl Config {
         }
     }
 
-    /// Sets the provider, for a configuration that does not come from a file.
+    /// Sets the provider of RDMA devices, for a configuration that does not come from a file.
     pub fn set_rdma(&mut self, choice: Choice) {
         let (provider, directory) = match choice {
             Choice::Verbs => (RdmaProvider::Verbs, None),

@@ -8,35 +8,39 @@ use toml::Spanned;
 
 use super::{Check, ConfigError, unplaced};
 
-/// `[tcp]`
+/// The section `[tcp]` of the configuration: socket options of TCP and NetBIOS connections, and the
+/// worker that serves them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSection {
-    /// Sends short segments at once (TCP_NODELAY).
+    /// Whether the kernel sends short segments at once (TCP_NODELAY). Default: yes.
     pub no_delay: bool,
-    /// Acknowledges the first segments at once (TCP_QUICKACK).
+    /// Whether the kernel acknowledges the first segments at once (TCP_QUICKACK). Default: no.
     pub quick_ack: bool,
     /// Seconds without data before the first keep-alive probe (TCP_KEEPIDLE); 0 disables probes.
+    /// Default: 120.
     pub keep_alive_idle_s: Spanned<u64>,
-    /// Seconds between keep-alive probes (TCP_KEEPINTVL).
+    /// Seconds between keep-alive probes (TCP_KEEPINTVL). Default: 15.
     pub keep_alive_interval_s: u64,
-    /// Number of unanswered probes after which the connection ends (TCP_KEEPCNT).
+    /// Number of unanswered probes after which the connection ends (TCP_KEEPCNT). Default: 8.
     pub keep_alive_count: u32,
-    /// Seconds that sent data may stay unacknowledged (TCP_USER_TIMEOUT); 0 for the default of the
-    /// kernel.
+    /// Seconds that sent data may stay unacknowledged before the kernel closes the connection
+    /// (TCP_USER_TIMEOUT); 0 for the default of the kernel. Default: 0.
     pub user_timeout_s: u64,
-    /// Choice of the worker that serves a connection.
+    /// Choice of the worker that serves a new connection. Default: the worker with the fewest
+    /// connections.
     pub placement: PlacementChoice,
 }
 
-/// `placement`: choice of the worker that serves a connection, among the workers with the fewest
-/// connections of its client.
+/// The value of `tcp.placement`: choice of the worker thread that serves a new connection, among
+/// the workers with the fewest connections of the same client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementChoice {
-    /// The worker with the fewest connections.
+    /// The worker with the fewest connections of all clients.
     Fewest,
-    /// The worker on the processor that receives the packets. Each worker is bound to a processor.
+    /// The worker on the processor that receives the packets of the connection. Each worker is
+    /// bound to a processor.
     IncomingCpu,
 }
 

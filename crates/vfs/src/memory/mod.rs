@@ -28,13 +28,14 @@ use self::bytes::PAGE;
 use self::tree::{Content, Location, NodeId, ROOT, Tree};
 use crate::{Attempt, Descriptor, Effort, FileSystem, Step, Stop, attempt, attributes};
 
-/// The initial time of a share: 2020-01-01 UTC.
+/// The time at which the clock of a new share in memory starts: 2020-01-01 UTC.
 pub const EPOCH: FileTime = FileTime(132_223_104_000_000_000);
 
-/// Injected faults. The default has none.
+/// Faults that a share in memory injects into operations, for tests. The default injects none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Operations that fail with this status, by their number; see [`Memory::operations`].
+    /// Operations that fail: the number of the operation (see [`Memory::operations`]) and the
+    /// status that it returns.
     pub fail: BTreeMap<u64, Status>,
     /// Maximum number of bytes that a read returns, even before the end of the file.
     pub short_read: Option<usize>,
@@ -44,7 +45,7 @@ pub struct Faults {
     pub would_block: bool,
 }
 
-/// Owner of the root directory, and the modes of root and new files.
+/// Options of a share in memory: owner of the root directory, and modes of new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Unix uid of the root directory's owner.
@@ -72,7 +73,7 @@ impl Default for Options {
     }
 }
 
-/// A share in memory.
+/// A share in memory, for tests and the simulator. Its files are lost when it is dropped.
 #[derive(Debug)]
 pub struct Memory {
     share: ShareId,
@@ -108,7 +109,8 @@ struct Open {
 const PERMISSIONS: u32 = 0o777;
 
 impl Memory {
-    /// A share with an empty root directory.
+    /// Makes a share with an empty root directory. `share` is the identifier in the file
+    /// operations.
     pub fn new(share: ShareId, options: Options) -> Self {
         let tree = Tree::new(EPOCH, options.uid, options.gid, options.root_mode);
         let state = State {
@@ -127,33 +129,33 @@ impl Memory {
         }
     }
 
-    /// The identifier of the share.
+    /// Returns the identifier of the share.
     pub fn share(&self) -> ShareId {
         self.share
     }
 
-    /// The options of the share.
+    /// Returns the options that the share was made with.
     pub fn options(&self) -> Options {
         self.options
     }
 
-    /// Changes the injected faults.
+    /// Calls `change` with the faults that the share injects from now on.
     pub fn set_faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.lock().faults);
     }
 
-    /// Number of operations so far, including reads and writes. It is the number of the next
-    /// operation in [`Faults::fail`].
+    /// Returns the number of operations so far, including reads and writes. The next operation has
+    /// this number in [`Faults::fail`].
     pub fn operations(&self) -> u64 {
         self.lock().operations
     }
 
-    /// Number of opens that are not closed.
+    /// Returns the number of opens that are not closed.
     pub fn opens(&self) -> usize {
         self.lock().opens.len()
     }
 
-    /// Closes all opens, as the end of a process does.
+    /// Closes all opens, as the end of a server process does.
     pub fn drop_opens(&self) {
         let mut state = self.lock();
         let slots: Vec<u64> = state.opens.keys().copied().collect();

@@ -70,23 +70,25 @@ use crate::{
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
 pub use self::index::DIRECTORIES_MAX;
 
-/// Maximum number of bytes that a truncation frees inline; more blocks take longer to free.
+/// Maximum number of bytes that a truncation with [`Effort::Cached`] frees. To free more blocks
+/// takes longer, so such a truncation returns [`Attempt::WouldBlock`].
 pub const CUT_MAX: u64 = 64 << 20;
 
-/// Maximum length in bytes of a write that runs inline into the page cache. A longer copy justifies
-/// a thread, where the kernel may also throttle it until older pages are on the disk.
+/// Maximum length in bytes of a write with [`Effort::Cached`] into the page cache. A longer write
+/// returns [`Attempt::WouldBlock`], because the copy takes long and the kernel may throttle it
+/// until older pages are on the disk.
 pub const WRITE_MAX: usize = 1 << 20;
 
-/// Options of a shared directory.
+/// Options of a share that is a directory of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Permission bits of a new file, before the umask of the process.
     pub file_mode: u32,
     /// Permission bits of a new directory, before the umask of the process.
     pub directory_mode: u32,
-    /// Whether files with a name that starts with a dot are hidden.
+    /// Whether files with a name that starts with a dot have the attribute HIDDEN.
     pub hide_dot_files: bool,
-    /// Maximum memory of the index of names in bytes, estimated.
+    /// Maximum memory in bytes, estimated, of the index of names in directories.
     pub index_bytes: usize,
     /// Whether large aligned transfers bypass the page cache (O_DIRECT).
     pub direct: bool,
@@ -129,21 +131,21 @@ pub struct Posix {
     has_warned_no_direct: AtomicBool,
 }
 
-/// The resources that a share uses at the moment.
+/// The resources that a share of a local directory uses at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Number of open files.
+    /// Number of open files of the share.
     pub opens: usize,
-    /// Number of directories in the index of names.
+    /// Number of directories whose names are in the index.
     pub indexed_directories: usize,
     /// Memory of the index in bytes, estimated.
     pub index_bytes: usize,
-    /// Number of directories with a mark for change notifications.
+    /// Number of directories that the server watches for changes by other processes.
     pub watched_directories: usize,
 }
 
 impl Posix {
-    /// Opens the root directory of a share, with the credentials of the server.
+    /// Opens the directory `root` as a share, with the Unix credentials of the server.
     ///
     /// # Errors
     /// Fails when `root` is not a directory or cannot be opened.
@@ -178,7 +180,7 @@ impl Posix {
         Ok(posix)
     }
 
-    /// The resources that the share uses at the moment.
+    /// Returns the resources that the share uses at the moment.
     pub fn usage(&self) -> Usage {
         let (indexed_directories, index_bytes) = self.index.usage();
         Usage {

@@ -18,8 +18,8 @@ use super::super::stat::{self, as_server};
 use super::tree::{MarkTarget, Tree};
 use crate::identity;
 
-/// Maximum number of directories with a mark in a share. Each uses about 1 KiB in the kernel, and
-/// as much in the tree.
+/// Maximum number of directories of a share that the server watches for changes by other processes.
+/// Each uses about 1 KiB in the kernel, and as much in the process.
 pub const DIRECTORIES_MAX: usize = 65_536;
 
 /// The state that the thread and the opens share.
