@@ -229,8 +229,8 @@ impl Options {
         self
     }
 
-    /// Sets the [shortest READ or WRITE](field@Self::rdma_threshold), in bytes, whose data move by
-    /// RDMA.
+    /// Sets the length in bytes of the [shortest READ or WRITE](field@Self::rdma_threshold) with
+    /// data that move by RDMA.
     #[must_use]
     pub fn rdma_threshold(mut self, rdma_threshold: u32) -> Self {
         self.rdma_threshold = rdma_threshold;

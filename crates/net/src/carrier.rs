@@ -7,8 +7,9 @@ use crate::smbdirect;
 use crate::stream::Stream;
 
 impl Transport {
-    /// The properties of the transport. Those of SMB Direct lack the limits of RDMA, which both
-    /// peers negotiate for each connection.
+    /// Returns the properties of the transport that the SMB2 core depends on, such as the largest
+    /// message. Those of SMB Direct lack the limits of RDMA, which both peers negotiate for each
+    /// connection.
     pub const fn carrier(self) -> Carrier {
         match self {
             Self::Tcp | Self::SmbDirect => Carrier::TCP,
@@ -23,7 +24,8 @@ impl Transport {
 const MAX_DESCRIPTORS: usize = 64;
 
 impl smbdirect::Stream {
-    /// The properties of this connection that the core depends on.
+    /// Returns the properties of this connection that the SMB2 core depends on: largest messages
+    /// and READs, and RDMA limits, as both peers negotiated them.
     #[must_use]
     pub fn carrier(&self) -> Carrier {
         let negotiated = self.negotiated();
@@ -37,7 +39,9 @@ impl smbdirect::Stream {
 }
 
 impl Stream {
-    /// The properties of this connection that the core depends on.
+    /// Returns the properties of this connection that the SMB2 core depends on: the largest
+    /// message, and hints for the length of READs and WRITEs. `transport` distinguishes direct TCP
+    /// and NetBIOS.
     #[must_use]
     pub fn carrier(&self, transport: Transport) -> Carrier {
         match self {

@@ -8,27 +8,27 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// Most entries of a list.
+/// Maximum number of entries in a list of transports.
 pub const ENDPOINTS_MAX: usize = 10;
 
 /// A transport of SMB2 messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// Frames of a 24-bit length over TCP. \[MS-SMB2\] 2.1
+    /// Direct TCP: frames with a length of 24 bits on a TCP connection. \[MS-SMB2\] 2.1
     Tcp,
-    /// The NetBIOS session service. RFC 1002
+    /// The NetBIOS session service on a TCP connection. RFC 1002
     Nbt,
-    /// The frames of direct TCP on one stream of QUIC. \[MS-SMB2\] 2.1
+    /// QUIC: the frames of direct TCP on one stream of a QUIC connection. \[MS-SMB2\] 2.1
     Quic,
     /// SMB Direct: messages over RDMA. \[MS-SMBD\]
     SmbDirect,
 }
 
 impl Transport {
-    /// All transports.
+    /// All transports, in the order of the variants.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Nbt, Self::Quic, Self::SmbDirect];
 
-    /// Name in configurations and in the log.
+    /// Returns the name in configurations and in the log: `tcp`, `nbt`, `quic` or `smbdirect`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -38,7 +38,7 @@ impl Transport {
         }
     }
 
-    /// Well-known port.
+    /// Returns the well-known port of the transport.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Tcp => 445,
@@ -49,13 +49,14 @@ impl Transport {
         }
     }
 
-    /// Returns true if a frame can hold requests of more than 64 KiB. \[MS-SMB2\] 3.3.5.4
+    /// Returns whether a frame of the transport can hold requests of more than 64 KiB. \[MS-SMB2\]
+    /// 3.3.5.4
     pub const fn has_large_frames(self) -> bool {
         self.carrier().large_frames
     }
 
-    /// Returns true if [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On
-    /// other transports they must be read first.
+    /// Returns whether [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On
+    /// other transports the caller must read the range first.
     pub const fn sends_files(self) -> bool {
         matches!(self, Self::Tcp | Self::Nbt)
     }
@@ -73,27 +74,28 @@ impl fmt::Display for Transport {
     }
 }
 
-/// A transport and its port.
+/// A transport of SMB2 messages and its port, for a server or a client. The text form is
+/// `transport[:port]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// The transport.
+    /// The transport of the connection.
     pub transport: Transport,
-    /// The port. For a server, 0 lets the kernel choose.
+    /// Port of TCP or UDP, or of RDMA. For a server, 0 means that the kernel chooses the port.
     pub port: u16,
 }
 
-/// A malformed `transport[:port]`, or an invalid list.
+/// Reason why the text of an [`Endpoint`] is malformed, or a list of endpoints is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointError {
-    /// There is no transport with this name.
+    /// The text before the colon is not the name of a transport: that text.
     UnknownTransport(String),
-    /// The text is not a port number.
+    /// The text after the colon is not a port number from 0 to 65535: that text.
     BadPort(String),
-    /// The list is empty.
+    /// The list of endpoints is empty.
     Empty,
-    /// The list has more than [`ENDPOINTS_MAX`] entries.
+    /// The list of endpoints has more than [`ENDPOINTS_MAX`] entries: their count.
     TooMany(usize),
-    /// The list has this entry twice.
+    /// The list of endpoints has this entry twice.
     Twice(Endpoint),
 }
 
@@ -157,11 +159,11 @@ impl FromStr for Endpoint {
 const SMBDIRECT_PORT: u16 = 445;
 
 impl Endpoint {
-    /// What one entry of a list stands for: `smbdirect` without a port is that of iWARP, and then
-    /// that of RoCE and InfiniBand.
+    /// Parses one entry of a list in the form `transport[:port]`. Returns one endpoint, or two for
+    /// `smbdirect` without a port: first that of iWARP, then that of RoCE and InfiniBand.
     ///
     /// # Errors
-    /// It is no `transport[:port]`.
+    /// The transport is not known, or the port is not a number.
     pub fn expand(text: &str) -> Result<Vec<Self>, EndpointError> {
         let first: Self = text.parse()?;
         let mut all = vec![first];
@@ -196,15 +198,17 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Transports in order, each once: 1 to [`ENDPOINTS_MAX`].
+/// An ordered list of 1 to [`ENDPOINTS_MAX`] endpoints without duplicates. A client tries them in
+/// this order; a server listens on all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints(Vec<Endpoint>);
 
 impl Endpoints {
-    /// A list.
+    /// Makes a list of endpoints in this order.
     ///
     /// # Errors
-    /// It is empty or too long, or has something twice. Ports that the kernel chooses differ.
+    /// The list is empty, has more than [`ENDPOINTS_MAX`] entries, or has an entry twice. Entries
+    /// with port 0, for which the kernel chooses, may occur several times.
     pub fn new(list: impl IntoIterator<Item = Endpoint>) -> Result<Self, EndpointError> {
         let list: Vec<Endpoint> = list.into_iter().collect();
         if list.is_empty() {

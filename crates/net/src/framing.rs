@@ -6,52 +6,57 @@ use crate::endpoint::Transport;
 use crate::smbdirect::{KEY_LEN, PREFIX_INVALIDATES};
 use crate::{nbt, tcp};
 
-/// Length of the prefix of a frame in bytes, for every stream transport.
+/// Length of the prefix before each SMB2 message in bytes. It is the same for all stream
+/// transports.
 pub const PREFIX_LEN: usize = 4;
 
-/// Result of parsing the next bytes of a stream.
+/// Result of [`Framing::next`], which parses the next bytes of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The parser needs this number of bytes, counted from the start of the parsed bytes.
+    /// The bytes are not enough: the parser needs this number of bytes in total, counted from the
+    /// start of the given bytes.
     Needs(usize),
     /// An SMB2 message of `len` bytes follows the prefix. It may be incomplete.
     Message {
         /// Length of the message in bytes, without the prefix.
         len: usize,
     },
-    /// A control message of the transport: skip `consumed` bytes and send the answer, if any.
+    /// A control message of the transport, such as a NetBIOS keep-alive. The caller skips
+    /// `consumed` bytes and sends `answer`.
     Control {
-        /// Length of the control message in bytes.
+        /// Length of the control message in bytes, including its prefix.
         consumed: usize,
-        /// Bytes to send back as they are.
+        /// Bytes to send to the peer as they are. Empty if the control message needs no answer.
         answer: Vec<u8>,
     },
-    /// A control message of the transport that ends the connection: send the answer and close.
+    /// A control message of the transport that ends the connection. The caller sends `answer` and
+    /// closes the connection.
     Refuse {
-        /// Bytes to send back as they are.
+        /// Bytes to send to the peer as they are. Empty if the control message needs no answer.
         answer: Vec<u8>,
-        /// Reason, for the log.
+        /// The reason why the connection ends, for the log.
         reason: FrameError,
     },
 }
 
-/// Reason why a stream is invalid.
+/// Reason why the bytes of a stream are not valid frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The transport does not have the type in the first byte of a prefix.
+    /// The first byte of a prefix is not a packet type of the transport: that byte.
     UnknownType(u8),
     /// The message is longer than the current limit.
     TooLong {
-        /// Length in the prefix, in bytes.
+        /// Length of the message in its prefix, in bytes.
         len: usize,
-        /// The current limit in bytes.
+        /// The limit of the caller for this message, in bytes.
         limit: usize,
     },
     /// The peer sends an SMB2 message before a NetBIOS session request.
     NoSession,
-    /// The NetBIOS session request is malformed.
+    /// The NetBIOS session request is malformed: description of the fault.
     BadSessionRequest(&'static str),
-    /// The NetBIOS session request is for another service.
+    /// The NetBIOS session request is for another service than a file server: the requested NetBIOS
+    /// name.
     NotListening(String),
 }
 
@@ -71,23 +76,25 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// The framing of one stream.
+/// The framing of one stream: parses received frames and makes the prefixes of sent ones.
 #[derive(Clone, Debug)]
 pub enum Framing {
-    /// Direct TCP, also used by QUIC.
+    /// The prefix of direct TCP: a zero byte and a length of 24 bits. QUIC uses it as well.
     Tcp,
     /// SMB Direct: like direct TCP, with an optional key to invalidate. These prefixes never leave
     /// this process.
     SmbDirect,
     /// The NetBIOS session service.
     Nbt {
-        /// The session request was granted.
+        /// Whether the server has granted the session request of the client. Messages are valid
+        /// only then.
         is_established: bool,
     },
 }
 
 impl Framing {
-    /// The framing of an accepted stream.
+    /// Makes the framing of a stream that a server has accepted. With NetBIOS, a session request
+    /// must precede the first message.
     pub fn new(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,
@@ -98,8 +105,8 @@ impl Framing {
         }
     }
 
-    /// The framing of a stream after the handshake of its transport: a client runs it before the
-    /// first message.
+    /// Makes the framing of a stream on which the handshake of the transport (the NetBIOS session
+    /// request) is complete. A client runs that handshake before the first message.
     pub fn established(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,
@@ -110,7 +117,8 @@ impl Framing {
         }
     }
 
-    /// Parses the start of `bytes`. A message may have at most `limit` bytes.
+    /// Parses the prefix at the start of `bytes`. A message may have at most `limit` bytes without
+    /// the prefix.
     ///
     /// # Errors
     /// The bytes are not a frame of this transport, or the message is too long.
@@ -124,7 +132,7 @@ impl Framing {
         }
     }
 
-    /// The prefix of a message of `len` bytes; `None` if the transport cannot carry it.
+    /// Returns the prefix of a message of `len` bytes; `None` if the transport cannot carry it.
     pub fn prefix(&self, len: usize) -> Option<[u8; PREFIX_LEN]> {
         match self {
             Self::Tcp | Self::SmbDirect => tcp::prefix(len),

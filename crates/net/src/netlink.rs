@@ -10,23 +10,23 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
 
-/// A network interface.
+/// A network interface of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Index of the interface, as in if_indextoname(3).
     pub index: u32,
     /// Name of the interface, for example `eth0`.
     pub name: String,
-    /// The interface is administratively up (IFF_UP).
+    /// Whether the interface is administratively up (IFF_UP).
     pub is_up: bool,
-    /// The interface is the loopback interface (IFF_LOOPBACK).
+    /// Whether the interface is the loopback interface (IFF_LOOPBACK).
     pub is_loopback: bool,
 }
 
-/// An IP address of a network interface.
+/// An IP address of this host on a network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// [`Link::index`] of the interface.
+    /// Index of the interface with the address: its [`Link::index`].
     pub index: u32,
     /// The address of this host on the interface.
     pub ip: IpAddr,

@@ -22,20 +22,23 @@ const PADDING: [u8; 8] = [0; 8];
 /// Most runs that are kept for reuse.
 const SPARE_RUNS: usize = 4;
 
-/// The bytes of a payload.
+/// The bytes of a payload: the data of a READ response or WRITE request, which follow the head of
+/// the message.
 pub enum PayloadBytes {
-    /// A small payload: it is copied next to the head.
+    /// A small payload, which the outbox copies next to the head of the message.
     Small(Vec<u8>),
-    /// A large payload, sent from this buffer. The number is its length in bytes.
+    /// A large payload at the start of a pool buffer, sent from there. The number is the length of
+    /// the payload in bytes.
     Large(Buffer, usize),
-    /// A large payload that is returned unchanged after the send: encryption writes into another
-    /// buffer.
+    /// A large payload that [`PayloadSource::give_back`] returns unchanged after the send:
+    /// encryption writes into another buffer.
     Lent(Source),
-    /// A large payload in a file. To sign or encrypt it, it is first read into a pool buffer, so
-    /// that it cannot change meanwhile.
+    /// A large payload in a range of a file. Before signing or encryption the outbox reads the
+    /// range into a pool buffer, so that the bytes cannot change meanwhile.
     File(FileRange),
-    /// A large payload in the page cache, which only the kernel reads. Its message must not be
-    /// signed or encrypted, and the transport must [send files](crate::Transport::sends_files).
+    /// A large payload in pages of the page cache, which only the kernel reads. Its message must
+    /// not be signed or encrypted, and the transport must [send
+    /// files](crate::Transport::sends_files).
     View(View),
 }
 
@@ -60,19 +63,23 @@ impl PayloadBytes {
     }
 }
 
-/// The owner of payloads, which the core knows by their tokens.
+/// The owner of payloads. The core only has their tokens (numbers); the outbox takes the bytes when
+/// it makes the frame.
 pub trait PayloadSource {
-    /// Removes a payload. The core sends each payload once.
+    /// Removes and returns the payload with this token; `None` if the owner does not have it. The
+    /// core sends each payload once.
     fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes>;
 
-    /// Takes lent bytes back after they were sent or encrypted.
+    /// Receives the bytes of a [`PayloadBytes::Lent`] back after the outbox has sent or encrypted
+    /// them.
     fn give_back(&mut self, token: PayloadToken, source: Source);
 
-    /// Takes a file range back. The range has the error of reading it, if any.
+    /// Receives the range of a [`PayloadBytes::File`] back after the send. If reading the file
+    /// failed, the range has the error.
     fn give_back_file(&mut self, token: PayloadToken, range: FileRange);
 }
 
-/// The payloads of a connection that wait for their response.
+/// The payloads of one connection that wait until their response is sent.
 #[derive(Default)]
 pub struct Payloads {
     held: BTreeMap<PayloadToken, PayloadBytes>,
@@ -80,7 +87,11 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// Keeps a payload until its response is sent, or until it is released.
+    /// Stores a payload until its response is sent, or until [`release`](Self::release). Returns
+    /// token and length for the core.
+    ///
+    /// # Panics
+    /// The payload has 4 GiB or more.
     pub fn keep(&mut self, bytes: PayloadBytes) -> Payload {
         let len = u32::try_from(bytes.len()).expect("a READ asks for 32 bits of length");
         self.last += 1;
@@ -89,7 +100,7 @@ impl Payloads {
         Payload { token, len }
     }
 
-    /// Total length of their pool buffers in bytes.
+    /// Returns the total length in bytes of the pool buffers that the payloads occupy.
     pub fn buffer_bytes(&self) -> usize {
         let bytes = |payload: &PayloadBytes| match payload {
             PayloadBytes::Large(buffer, _) => buffer.len(),
@@ -98,7 +109,8 @@ impl Payloads {
         self.held.values().map(bytes).sum()
     }
 
-    /// Drops a payload that will not be sent.
+    /// Drops the payload with this token, because it will not be sent. Does nothing if no payload
+    /// has the token.
     pub fn release(&mut self, token: PayloadToken) {
         self.held.remove(&token);
     }
@@ -124,7 +136,7 @@ enum Piece {
     View(View),
 }
 
-/// Queued frames.
+/// The queue of signed or encrypted frames that one connection sends next.
 #[derive(Default)]
 pub struct Outbox {
     pieces: VecDeque<Piece>,
@@ -136,12 +148,13 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Number of queued bytes.
+    /// Returns the number of queued bytes.
     pub fn queued(&self) -> usize {
         self.queued
     }
 
-    /// Removes all queued frames, for one send.
+    /// Removes all queued frames and returns their parts in order. The caller sends them and then
+    /// calls [`recycle`](Self::recycle).
     pub fn take(&mut self) -> Vec<Part> {
         self.queued = 0;
         let lent = &mut self.lent;
@@ -183,14 +196,15 @@ impl Outbox {
         }
     }
 
-    /// Queues bytes that are not a frame: the answer to a control message of the transport.
+    /// Queues bytes that are sent as they are: the answer to a control message of the transport.
     pub fn push_raw(&mut self, bytes: &[u8]) {
         self.run().extend_from_slice(bytes);
         self.queued += bytes.len();
     }
 
-    /// Signs or encrypts a frame and queues it. Returns false, without an effect, if the frame is
-    /// too long for the transport. Lent payloads are encrypted into pool buffers.
+    /// Makes the frame of the message `outbound`: takes its payload, signs or encrypts the message
+    /// if required, and queues it. Returns false, without an effect, if the frame is too long for
+    /// the transport. Lent payloads are encrypted into pool buffers.
     pub fn push(
         &mut self,
         framing: &Framing,

@@ -9,11 +9,13 @@ use ring::Chunk;
 
 use crate::framing::{FrameError, Next, PREFIX_LEN};
 
-/// The driver side of a [`Receiver`]: one transport connection.
+/// The owner of one transport connection, which a [`Receiver`] calls for each frame. Server and
+/// client implement it.
 ///
 /// The methods take `&Rc<Self>` where they may start tasks that keep the connection alive.
 pub trait FrameHandler {
-    /// Place that receives the rest of a frame, and what the driver needs to complete it.
+    /// Memory that receives the rest of a long frame directly, with the data that the driver needs
+    /// to complete the frame.
     type Destination;
 
     /// Parses the start of `bytes` with the [`Framing`](crate::Framing) of the connection and the
@@ -23,7 +25,8 @@ pub trait FrameHandler {
     /// The bytes are not a frame of this transport, or the frame is too long.
     fn parse(&self, bytes: &[u8]) -> Result<Next, FrameError>;
 
-    /// Handles a complete message, without its prefix. The memory belongs to the receiver.
+    /// Handles a complete message, without its prefix. The handler may change the bytes, for
+    /// example to decrypt them; they are invalid after the call.
     fn frame(self: &Rc<Self>, message: &mut [u8]);
 
     /// Chooses the destination for the rest of a message of `message_len` bytes that starts with
@@ -32,35 +35,37 @@ pub trait FrameHandler {
     /// `start` excludes the prefix, may be empty, and is shorter than `message_len`.
     fn expect(&self, start: &[u8], message_len: usize) -> Option<Self::Destination>;
 
-    /// Sends the answer to a control message of the transport. The answer may be empty.
+    /// Sends `answer` to the peer, which sent a control message of the transport. The answer may be
+    /// empty.
     fn control(&self, answer: &[u8]);
 
     /// Logs why the stream is invalid and sends `answer`, which may be empty. The receiver then
     /// returns [`Received::Ended`].
     fn refuse(&self, reason: &FrameError, answer: &[u8]);
 
-    /// Returns true once the connection has ended: the receiver drops the remaining bytes.
+    /// Returns whether the connection has ended. If so, the receiver drops the remaining bytes.
     fn has_ended(&self) -> bool;
 }
 
-/// Result of [`Receiver::take`]: what the driver does next.
+/// Result of [`Receiver::take`]: the next action of the driver.
 #[derive(Debug)]
 pub enum Received<D> {
-    /// Receive the next chunk.
+    /// The driver receives the next chunk.
     Continue,
-    /// Receive the rest of a frame into its destination, then handle the frame.
+    /// The driver receives the rest of a frame into its destination, and then handles the frame.
     Partial(Partial<D>),
-    /// Stop: the connection has ended or its stream is invalid.
+    /// The driver stops: the connection has ended, or the bytes of its stream are not valid.
     Ended,
 }
 
-/// An incomplete frame with a destination chosen by [`FrameHandler::expect`].
+/// The received start of a frame. The driver receives the rest of the frame into a destination that
+/// [`FrameHandler::expect`] has chosen.
 ///
 /// The receiver no longer counts this frame: after the driver has completed it, the next chunk
 /// starts a new frame.
 #[derive(Debug)]
 pub struct Partial<D> {
-    /// Destination of the rest of the message.
+    /// Memory that receives the rest of the message.
     pub destination: D,
     /// Length of the whole message in bytes, without its prefix.
     pub message_len: usize,
@@ -71,7 +76,7 @@ pub struct Partial<D> {
 }
 
 impl<D> Partial<D> {
-    /// The received start of the message, without its prefix.
+    /// Returns the received start of the message, without its prefix.
     #[must_use]
     pub fn start(&self) -> &[u8] {
         let frame = match self.gathered.is_empty() {
@@ -83,8 +88,8 @@ impl<D> Partial<D> {
             .expect("a frame of known length has a prefix")
     }
 
-    /// The same bytes in memory of the caller. It gives the chunk back to the runtime, so that a
-    /// driver that waits for the rest of the frame does not hold a chunk.
+    /// Returns a copy of the [`start`](Self::start) and gives the memory of the received chunk back
+    /// to the runtime. A driver that waits for the rest of the frame then does not hold a chunk.
     #[must_use]
     pub fn into_start(mut self) -> Vec<u8> {
         if self.gathered.is_empty() {
@@ -95,7 +100,8 @@ impl<D> Partial<D> {
     }
 }
 
-/// Cuts the bytes of one stream into frames. It keeps the start of an incomplete frame.
+/// Parser that cuts the received bytes of one stream into frames. It stores the start of an
+/// incomplete frame between two chunks.
 #[derive(Debug, Default)]
 pub struct Receiver {
     /// The received start of an incomplete frame, with its prefix.
@@ -113,15 +119,15 @@ enum Rest<D> {
 }
 
 impl Receiver {
-    /// Returns true while the receiver holds the start of an incomplete frame. A driver with a
-    /// time limit per frame measures it from the first chunk after which this is true.
+    /// Returns whether the receiver holds the start of an incomplete frame. A driver with a time
+    /// limit per frame measures it from the first chunk after which this is true.
     #[must_use]
     pub fn is_inside_frame(&self) -> bool {
         !self.gathered.is_empty()
     }
 
-    /// Handles all frames that `chunk` completes. The driver calls it with each received chunk
-    /// that is not empty.
+    /// Passes all frames that `chunk` completes to `handler`. The driver calls it with each
+    /// received chunk that is not empty.
     pub fn take<H: FrameHandler>(
         &mut self,
         handler: &Rc<H>,

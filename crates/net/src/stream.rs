@@ -12,16 +12,16 @@ use ring::{Buffer, Chunk, Part, Region};
 
 use crate::{quic, smbdirect};
 
-/// A connection that is ready for frames. Clones refer to the same connection, so that one task
-/// can receive while another sends.
+/// A connection of any transport that is ready for frames. Clones refer to the same connection, so
+/// that one task can receive while another sends.
 #[derive(Clone, Debug)]
 pub enum Stream {
-    /// A socket: direct TCP and the NetBIOS session service.
+    /// A TCP socket: direct TCP or the NetBIOS session service.
     Socket(ring::Stream),
     /// The stream of a QUIC connection.
     #[expect(private_interfaces, reason = "it is made by this crate only")]
     Quic(quic::Stream),
-    /// A queue pair of SMB Direct.
+    /// A queue pair of RDMA: SMB Direct.
     SmbDirect(smbdirect::Stream),
 }
 
@@ -38,7 +38,8 @@ impl From<smbdirect::Stream> for Stream {
 }
 
 impl Stream {
-    /// The memory of the peer, where the transport is SMB Direct.
+    /// Returns a handle for RDMA access to memory of the peer; `None` if the transport is not SMB
+    /// Direct.
     #[must_use]
     pub fn rdma_memory(&self) -> Option<smbdirect::RdmaMemory> {
         match self {
@@ -47,7 +48,8 @@ impl Stream {
         }
     }
 
-    /// Notes that the peer has logged in. SMB Direct then grants it more receive credits.
+    /// Reports that the peer has logged in. An SMB Direct connection then grants the peer more
+    /// receive credits; other transports ignore this.
     pub fn trust(&self) {
         match self {
             Self::SmbDirect(stream) => stream.trust(),
@@ -55,8 +57,8 @@ impl Stream {
         }
     }
 
-    /// Receives the next bytes. An empty chunk means end of stream. Dropping the future loses no
-    /// bytes. Only one task may receive at a time.
+    /// Receives the next bytes of the stream, of any number. An empty chunk means end of stream.
+    /// Dropping the future loses no bytes. Only one task may receive at a time.
     ///
     /// # Errors
     /// The connection is lost.
@@ -68,8 +70,11 @@ impl Stream {
         }
     }
 
-    /// Fills `range` of `buffer` with the next bytes of the stream. End of stream is
-    /// `UnexpectedEof`. Dropping the future midway ends the connection.
+    /// Fills `range` of `buffer` with the next bytes of the stream. Returns the buffer with the
+    /// result. Dropping the future midway ends the connection.
+    ///
+    /// # Errors
+    /// The connection is lost; `UnexpectedEof` at the end of the stream.
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
         match self {
             Self::Socket(stream) => stream.recv_into(buffer, range).await,
@@ -78,7 +83,11 @@ impl Stream {
         }
     }
 
-    /// [`recv_into`](Self::recv_into) for memory that is not the pool's.
+    /// Fills `range` of `region` with the next bytes of the stream. It differs from
+    /// [`recv_into`](Self::recv_into) only in the memory, which is not a buffer of the pool.
+    ///
+    /// # Errors
+    /// As for [`recv_into`](Self::recv_into).
     pub async fn recv_into_region(
         &self,
         region: Region,
@@ -94,6 +103,9 @@ impl Stream {
     /// Sends all parts in order, and returns them once the transport no longer needs their memory.
     /// File ranges are allowed only if the transport [sends them](crate::Transport::sends_files).
     /// Only one task may send at a time. Dropping the future midway ends the connection.
+    ///
+    /// # Errors
+    /// The connection is lost, or a file range cannot be read.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         match self {
             Self::Socket(stream) => stream.send(parts).await,
@@ -102,7 +114,8 @@ impl Stream {
         }
     }
 
-    /// Shuts one or both directions down. Pending receives and sends end.
+    /// Shuts down one or both directions of the connection. Pending receives and sends of that
+    /// direction end.
     ///
     /// # Errors
     /// The peer has disconnected.
@@ -120,10 +133,7 @@ impl Stream {
         }
     }
 
-    /// The address of the peer.
-    ///
-    /// # Errors
-    /// The peer has disconnected.
+    /// Returns the IP address and port of the peer.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.peer_addr(),
@@ -132,7 +142,7 @@ impl Stream {
         }
     }
 
-    /// State of the network path. Only QUIC measures it.
+    /// Returns measurements of the network path; `None` unless the transport is QUIC.
     #[must_use]
     pub fn path(&self) -> Option<quic::Path> {
         match self {
@@ -141,10 +151,7 @@ impl Stream {
         }
     }
 
-    /// The local address.
-    ///
-    /// # Errors
-    /// The connection has ended.
+    /// Returns the IP address and port of this end of the connection.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.local_addr(),

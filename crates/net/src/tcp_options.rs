@@ -15,23 +15,23 @@ const KEEP_ALIVE_COUNT_MAX: u32 = 127;
 /// Longest user time-out: its milliseconds have 31 bits. tcp(7)
 const USER_TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Socket options of a TCP connection.
+/// Socket options of a TCP connection. The default fits most networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Sends short segments at once (TCP_NODELAY).
+    /// Whether the kernel sends short segments at once (TCP_NODELAY).
     pub no_delay: bool,
-    /// Acknowledges the first segments at once (TCP_QUICKACK). The kernel clears this option when
-    /// requests and responses alternate.
+    /// Whether the kernel acknowledges the first segments at once (TCP_QUICKACK). The kernel clears
+    /// this option when requests and responses alternate.
     pub quick_ack: bool,
-    /// Sends keep-alive probes to a silent peer. With `None`, the connection of a vanished peer
-    /// stays open forever.
+    /// Probes that the kernel sends to a silent peer (SO_KEEPALIVE). With `None`, the connection of
+    /// a vanished peer stays open forever.
     pub keep_alive: Option<KeepAlive>,
-    /// Time that sent data may stay unacknowledged (TCP_USER_TIMEOUT). `None` is the default of the
-    /// kernel, about fifteen minutes.
+    /// Time that sent data may stay unacknowledged before the kernel closes the connection
+    /// (TCP_USER_TIMEOUT). `None` is the default of the kernel, about fifteen minutes.
     pub user_timeout: Option<Duration>,
 }
 
-/// Parameters of keep-alive probes.
+/// Parameters of the keep-alive probes of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Time without data before the first probe, in whole seconds.
@@ -65,7 +65,8 @@ impl Default for TcpOptions {
     }
 }
 
-/// An option is out of its range, or a text is malformed.
+/// The reason why a socket option is out of its range, or why its text is malformed. Displayed, it
+/// is a message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptionsError(String);
 
@@ -78,10 +79,7 @@ impl fmt::Display for TcpOptionsError {
 impl std::error::Error for TcpOptionsError {}
 
 impl TcpOptions {
-    /// Sets the options of a socket.
-    ///
-    /// # Errors
-    /// The kernel refuses an option, or the peer has disconnected.
+    /// Sets these options on a TCP socket.
     pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
         let socket = SockRef::from(socket);
         socket.set_tcp_nodelay(self.no_delay)?;
@@ -101,7 +99,7 @@ impl TcpOptions {
         }
     }
 
-    /// Checks the options.
+    /// Checks the ranges of all options and returns them unchanged.
     ///
     /// # Errors
     /// An option is out of its range.

@@ -14,29 +14,30 @@ use ring::{Either, Handle, Signal, either};
 /// Shortest sleep. Without it, a time-out in the past would start a task at once, again and again.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// The driver side of a [`Timer`]: the owner of a core with time-outs.
+/// The owner of a core with time-outs, which a [`Timer`] calls when the next one is due. Server and
+/// client connections implement it.
 pub trait TimeoutHandler: 'static {
-    /// The timer of this owner: there is one for each core.
+    /// Returns the timer of this owner. Each core has one.
     fn timer(&self) -> &Timer;
 
-    /// Handle of the runtime on which the timer sleeps.
+    /// Returns the handle of the runtime on which the timer sleeps.
     fn runtime(&self) -> &Handle;
 
-    /// Raised when the owner ends: its timer then stops.
+    /// Returns the signal that the owner raises when it ends. The timer then stops.
     fn ended(&self) -> &Signal;
 
-    /// Current time, on the clock of the core.
+    /// Returns the current time on the clock of the core.
     fn now(&self) -> Instant;
 
-    /// The next time-out of the core; `None` if it waits for nothing.
+    /// Returns the time of the next time-out of the core; `None` if the core waits for nothing.
     fn next_timeout(&self) -> Option<Instant>;
 
-    /// Calls the core's `timeout`, performs its effects, and arms the timer again. The timer calls
-    /// it from a separate task: a panic would end this task only.
+    /// Handles a due time-out: calls the core's `timeout`, performs its effects, and arms the timer
+    /// again. The timer calls it from a separate task: a panic would end this task only.
     fn timeout(self: &Rc<Self>);
 }
 
-/// State of the timer of one core.
+/// State of the timer of one core: the time until which a task sleeps.
 #[derive(Debug, Default)]
 pub struct Timer {
     /// Earliest time for which a task sleeps.

@@ -10,17 +10,19 @@ use crate::emulated::{Emulated, Faults};
 use crate::provider::Provider;
 use crate::verbs::Verbs;
 
-/// The provider to use. In text: `verbs`, or `emulated:DIRECTORY`.
+/// The provider of RDMA connections that a configuration selects. The text form is `verbs`, or
+/// `emulated:DIRECTORY`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The devices of this machine.
+    /// The RDMA devices of this machine.
     #[default]
     Verbs,
-    /// No device: peers on this machine that use the same directory.
+    /// An emulation without a device: it connects to peers on this machine that use the same
+    /// directory.
     Emulated(PathBuf),
 }
 
-/// A text that selects no provider.
+/// The reason why a text selects no provider. Displayed, it is a message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoiceError(String);
 
@@ -48,10 +50,10 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// Creates the provider.
+    /// Opens the provider.
     ///
     /// # Errors
-    /// The RDMA libraries are missing, or the directory is not usable.
+    /// The RDMA libraries are missing, or the directory cannot be created.
     pub fn open(&self) -> io::Result<Arc<dyn Provider>> {
         match self {
             Self::Verbs => verbs(),

@@ -8,19 +8,19 @@ use ring::{Buffer, Memory, Part, Region, Source};
 
 use crate::slots::Slot;
 
-/// Local bytes that an operation only reads: of a SEND, or the source of an RDMA WRITE. The
-/// operation owns them until its completion.
+/// Local bytes that an operation of a queue pair reads: the bytes of a SEND, or the source of an
+/// RDMA WRITE. The queue pair owns the piece until the operation completes.
 #[derive(Debug)]
 pub enum Piece {
-    /// A range inside a slot.
+    /// A range of bytes inside a slot.
     Slot(Slot, Range<usize>),
-    /// A range of a part that several operations may share. The range must be inside
+    /// A range of bytes of a part that several operations may share. The range must be inside
     /// [`Part::bytes`].
     Shared(Rc<Part>, Range<usize>),
 }
 
 impl Piece {
-    /// The bytes.
+    /// Returns the bytes that the operation reads.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -29,9 +29,9 @@ impl Piece {
         }
     }
 
-    /// The long-lived memory that a device registers once: the slab of a slot or of a buffer, or
-    /// separate pages. `None` for other memory, which a provider copies or registers for the length
-    /// of an operation.
+    /// Returns the long-lived memory that contains the bytes, which a device registers once: the
+    /// slab of a slot or of a buffer, or separate pages. `None` for other memory, which a provider
+    /// copies or registers for the length of an operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -45,17 +45,18 @@ impl Piece {
     }
 }
 
-/// Local memory that an RDMA READ fills. The operation owns it until its completion.
+/// Local memory that an RDMA READ fills. The queue pair owns the memory until the operation
+/// completes.
 #[derive(Debug)]
 pub enum Sink {
-    /// A buffer of the pool.
+    /// A buffer of the pool of the runtime.
     Buffer(Buffer),
-    /// Other memory.
+    /// Memory that is not a buffer of the pool.
     Region(Region),
 }
 
 impl Sink {
-    /// The bytes.
+    /// Returns the bytes of the memory.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -64,7 +65,7 @@ impl Sink {
         }
     }
 
-    /// The bytes, for writing.
+    /// Returns the bytes of the memory, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Buffer(buffer) => buffer,
@@ -72,7 +73,8 @@ impl Sink {
         }
     }
 
-    /// As [`Piece::memory`].
+    /// Returns the long-lived memory that contains the bytes, which a device registers once: the
+    /// slab of a buffer, or separate pages. `None` for other memory.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -82,31 +84,31 @@ impl Sink {
     }
 }
 
-/// Local memory that the peer may access, either for reading or for writing. The queue pair owns it
-/// until the end of the exposure.
+/// Local memory that the peer may access, either for reading or for writing. The queue pair owns
+/// the memory until the peer's access ends.
 pub enum Exposed {
-    /// The peer reads it.
+    /// Memory that the peer may read by RDMA.
     ToRead(Source),
-    /// A buffer of the pool that the peer writes.
+    /// A buffer of the pool that the peer may write by RDMA.
     BufferToWrite(Buffer),
-    /// Other memory that the peer writes.
+    /// Memory that is not a buffer of the pool and that the peer may write by RDMA.
     ToWrite(Region),
 }
 
 impl Exposed {
-    /// Length in bytes.
+    /// Returns the length of the memory in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Whether the length is 0.
+    /// Returns whether the length of the memory is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// Whether the peer may write it. Otherwise the peer may read it.
+    /// Returns whether the peer may write the memory; otherwise the peer may read it.
     #[must_use]
     pub fn is_to_write(&self) -> bool {
         match self {
@@ -115,7 +117,8 @@ impl Exposed {
         }
     }
 
-    /// As [`Piece::memory`].
+    /// Returns the long-lived memory that contains the bytes, which a device registers once: the
+    /// slab of a buffer, or separate pages. `None` for other memory.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -162,13 +165,14 @@ impl fmt::Debug for Exposed {
     }
 }
 
-/// Memory of the peer, as the peer has described it. \[MS-SMBD\] 2.2.3.1
+/// A region of the peer's memory that this end may access by RDMA, as the peer has described it.
+/// \[MS-SMBD\] 2.2.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteRegion {
-    /// Address of the first byte, as the peer counts.
+    /// Address of the first byte, in the address space of the peer.
     pub address: u64,
-    /// The key of the peer's registration.
+    /// Key of the region (steering tag), which the peer's device checks.
     pub key: u32,
-    /// Length in bytes.
+    /// Length of the region in bytes.
     pub length: u32,
 }

@@ -10,29 +10,32 @@ use std::time::Duration;
 use crate::operand::{Exposed, Piece, RemoteRegion, Sink};
 use crate::slots::Slot;
 
-/// Makes connections over RDMA. All threads share one provider.
+/// A source of RDMA connections: devices of this machine, or an emulation. All threads share one
+/// provider.
 pub trait Provider: Send + Sync + fmt::Debug {
-    /// The name of the provider in a configuration and in the log.
+    /// Returns the name of the provider in a configuration and in the log.
     fn name(&self) -> &'static str;
 
-    /// The addresses of this host that accept RDMA connections.
+    /// Returns the addresses of this host that accept RDMA connections, each with the kind of its
+    /// network.
     ///
     /// # Errors
     /// The provider cannot list its devices.
     fn addresses(&self) -> io::Result<Vec<(IpAddr, Network)>>;
 
-    /// Selects those of `addresses` that need separate listeners, for a caller that wants to listen
+    /// Returns those of `addresses` that need separate listeners, for a caller that wants to listen
     /// on all of them.
     fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr>;
 
-    /// Listens on an address. With port 0 the provider chooses the port.
+    /// Listens for RDMA connections on an address. With port 0 the provider chooses the port.
     ///
     /// # Errors
     /// The address is in use, or does not support listening.
     fn listen(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>>;
 
-    /// Starts to connect. The caller may post receives at once; everything else must wait for
-    /// [`Event::Connected`]. A later failure is [`Event::Disconnected`].
+    /// Starts to connect to a listener at `address`. The caller may post receives at once; other
+    /// calls must wait for [`Event::Connected`]. A later failure of the attempt is reported as
+    /// [`Event::Disconnected`].
     ///
     /// # Errors
     /// The provider cannot reach that address.
@@ -43,10 +46,10 @@ pub trait Provider: Send + Sync + fmt::Debug {
     ) -> io::Result<Box<dyn QueuePair>>;
 }
 
-/// The network protocol of a device.
+/// The network protocol of an RDMA device. It decides about the port of SMB Direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// RDMA over TCP. SMB Direct uses port 5445 there. \[MS-SMBD\] 2.1
+    /// iWARP: RDMA over TCP. SMB Direct uses port 5445 there. \[MS-SMBD\] 2.1
     Iwarp,
     /// InfiniBand, or RDMA over Converged Ethernet. SMB Direct uses port 445 there. \[MS-SMBD\] 2.1
     InfiniBand,
@@ -54,14 +57,15 @@ pub enum Network {
     Emulated,
 }
 
-/// Requested properties of a queue pair. A device may provide less of each: see [`Limits`].
+/// Requested properties of a queue pair. A device may provide less of each. After the connect the
+/// actual properties are in [`Limits`].
 #[derive(Clone, Debug)]
 pub struct Attributes {
-    /// Number of posted receives.
+    /// Number of receives that may be posted at one time.
     pub receives: u32,
-    /// Number of SENDs and one-sided operations in flight. More operations wait in the provider.
+    /// Number of SENDs and RDMA READs and WRITEs in flight. The provider queues further ones.
     pub sends: u32,
-    /// Number of pieces of one SEND.
+    /// Maximum number of [`Piece`]s of one SEND.
     pub pieces: u32,
     /// Maximum number of RDMA READs in flight, in each direction.
     pub reads: u32,
@@ -85,30 +89,33 @@ impl Default for Attributes {
     }
 }
 
-/// Properties of a connected queue pair.
+/// Actual properties of a connected queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of receives that may be posted.
+    /// Number of receives that may be posted at one time.
     pub receives: u32,
-    /// Number of SENDs and one-sided operations in flight. More operations wait in the provider.
+    /// Number of SENDs and RDMA READs and WRITEs in flight. The provider queues further ones.
     pub sends: u32,
-    /// Number of pieces of one SEND. RDMA WRITEs have no limit: the provider splits them.
+    /// Maximum number of [`Piece`]s of one SEND. RDMA WRITEs have no limit: the provider splits
+    /// them.
     pub pieces: u32,
-    /// Largest SEND in bytes.
+    /// Largest length of a SEND in bytes.
     pub message_bytes: usize,
-    /// Number of outgoing RDMA READs in flight. More operations wait in the provider.
+    /// Maximum number of outgoing RDMA READs in flight. The provider queues further ones.
     pub reads: u32,
-    /// Number of regions that may be exposed at one time.
+    /// Maximum number of local regions that the peer can access at one time
+    /// ([`QueuePair::expose`]).
     pub exposed: u32,
     /// Whether a SEND of the peer may invalidate a local region (remote invalidation).
     pub remote_invalidation: bool,
 }
 
-/// Identifies an operation. The caller that posts the operation chooses the value.
+/// Identifies an operation of a queue pair in its [`Event`]. The caller that posts the operation
+/// chooses the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(pub u64);
 
-/// Accepts connections.
+/// Accepts RDMA connections on one address.
 pub trait Listener: Send + fmt::Debug {
     /// Returns the next connection request without waiting. `None` if no request waits.
     ///
@@ -117,21 +124,21 @@ pub trait Listener: Send + fmt::Debug {
     /// resources.
     fn accept(&self) -> io::Result<Option<Box<dyn Request>>>;
 
-    /// Readable when `accept` may return a request.
+    /// Returns a descriptor that is readable when [`accept`](Self::accept) may return a request.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// The local address.
+    /// Returns the address and port that the listener listens on.
     fn local_addr(&self) -> SocketAddr;
 }
 
 /// A connection request of a peer. Dropping it rejects the request.
 pub trait Request: Send + fmt::Debug {
-    /// The address of the peer.
+    /// Returns the IP address and port of the peer.
     fn peer_addr(&self) -> SocketAddr;
 
-    /// Accepts the request and makes the queue pair, which belongs to this thread from now on. It
-    /// posts `receives` before it answers, so that the peer's first messages find a receive. The
-    /// caller must not post anything else before [`Event::Connected`].
+    /// Accepts the request and makes the queue pair, which belongs to this thread from now on. The
+    /// provider posts `receives` before it answers, so that the peer's first messages find a
+    /// receive. The caller must not post anything else before [`Event::Connected`].
     ///
     /// # Errors
     /// The device cannot make a queue pair.
@@ -142,43 +149,43 @@ pub trait Request: Send + fmt::Debug {
     ) -> io::Result<Box<dyn QueuePair>>;
 }
 
-/// One reliable connection. It belongs to one thread.
+/// One reliable RDMA connection. It belongs to one thread.
 ///
-/// The operations of a queue pair start in the order of their posts. The provider may hold them
-/// back until [`flush`](Self::flush). Each operation returns its memory with one [`Event`], exactly
-/// once, also if the connection ends first. A failed operation ends the connection. Dropping the
-/// queue pair ends it too, and frees the memory of its operations when no device and no peer can
-/// access it any more.
+/// The operations of a queue pair start in the order of their posts. The provider may delay them
+/// until [`flush`](Self::flush). Each operation returns its memory with exactly one [`Event`], also
+/// if the connection ends first. A failed operation ends the connection. Dropping the queue pair
+/// ends the connection too, and frees the memory of its operations when no device and no peer can
+/// access the memory any more.
 pub trait QueuePair: fmt::Debug {
-    /// The limits. Valid after [`Event::Connected`].
+    /// Returns the actual properties of the connection. Valid after [`Event::Connected`].
     fn limits(&self) -> Limits;
 
-    /// The address of the peer.
+    /// Returns the IP address and port of the peer.
     fn peer_addr(&self) -> SocketAddr;
 
-    /// The local address.
+    /// Returns the IP address and port of this end of the connection.
     fn local_addr(&self) -> SocketAddr;
 
     /// Posts memory for one message of the peer. A message that finds no receive ends the
-    /// connection. The peer learns of the receive with the next [`flush`](Self::flush) at the
-    /// latest.
+    /// connection. The peer can use the receive with the next [`flush`](Self::flush) at the latest.
+    /// [`Event::Received`] or [`Event::Unused`] returns the slot.
     fn post_receive(&mut self, slot: Slot);
 
     /// Sends one message with the bytes of all pieces, at most [`Limits::pieces`]. With
-    /// `invalidate`, the peer gets its region of that key back, out of this side's reach, before it
-    /// gets the message.
+    /// `invalidate`, the key of a region of the peer, the peer's device ends this end's access to
+    /// that region before the peer gets the message. [`Event::Sent`] returns the pieces.
     fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>);
 
-    /// Writes the bytes of all pieces, one after the other, into the peer's regions, one after the
-    /// other. The lengths of pieces and regions need not match. The caller guarantees that the
-    /// regions have space for all bytes.
+    /// Writes by RDMA the bytes of all pieces, one after the other, into the peer's regions, one
+    /// after the other. The lengths of pieces and regions need not match. The caller guarantees
+    /// that the regions have space for all bytes. [`Event::Written`] returns the pieces.
     fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[RemoteRegion]);
 
     /// Writes `length` bytes of a file, starting at `offset`, into the peer's regions, which have
-    /// space for all of them. It writes from the page cache, without a buffer, before it returns.
-    /// Returns whether it did. It returns false if the provider does not support this, if the file
-    /// ends, or if the data is not in the page cache. The regions may then hold any bytes, and the
-    /// caller has to read the data and post it.
+    /// space for all of them. The call writes from the page cache, without a buffer, before it
+    /// returns. Returns true if all bytes were written. Returns false if the provider does not
+    /// support this, if the file ends, or if the data is not in the page cache. The regions may
+    /// then hold any bytes, and the caller must read the data and post a write.
     ///
     /// A device cannot do this: it reads registered memory only. A registration of a mapping pins
     /// its pages even when the file changes, and on-demand paging ends the connection where the
@@ -194,39 +201,42 @@ pub trait QueuePair: fmt::Debug {
         false
     }
 
-    /// Fills `range` of the sink with the bytes of the peer's regions, one after the other. The
-    /// regions have at least this number of bytes.
+    /// Fills `range` of the sink by RDMA with the bytes of the peer's regions, one after the other.
+    /// The caller guarantees that the regions have at least this number of bytes. [`Event::Read`]
+    /// returns the sink.
     fn post_read(&mut self, id: WorkId, sink: Sink, range: Range<usize>, remote: &[RemoteRegion]);
 
-    /// Exposes memory to the peer until [`Event::Revoked`] returns it. The returned description is
-    /// for the peer. It is valid in every message that is posted after this call.
+    /// Gives the peer RDMA access to local memory until [`Event::Revoked`] returns the memory. The
+    /// returned region describes the memory for the peer, and may be in every message that is
+    /// posted after this call.
     ///
     /// # Errors
     /// The device accepts no more regions. The error returns the memory.
     fn expose(&mut self, memory: Exposed) -> Result<RemoteRegion, (io::Error, Exposed)>;
 
-    /// Ends the exposure of a region. [`Event::Revoked`] reports the end. The call has no effect if
-    /// the key is unknown or the peer has invalidated it meanwhile.
+    /// Ends the peer's access to the local region with this key. [`Event::Revoked`] reports the end
+    /// and returns the memory. The call has no effect if the key is unknown or the peer has
+    /// invalidated it meanwhile.
     fn revoke(&mut self, key: u32);
 
-    /// Starts all posted operations. Callers call it once after a batch of posts.
+    /// Starts all posted operations. The caller calls this once after a batch of posts.
     fn flush(&mut self);
 
     /// Appends all new events to `events`, without waiting.
     fn poll(&mut self, events: &mut Vec<Event>);
 
-    /// Prepares a wait and returns its condition. After the wait the caller calls
-    /// [`poll`](Self::poll), which may find nothing. A `poll` during the wait takes no wake-up
-    /// away: the descriptor also reports later events.
+    /// Prepares a wait for events and returns the condition to wait for. After the wait the caller
+    /// calls [`poll`](Self::poll), which may find nothing. A `poll` during the wait does not remove
+    /// a wake-up: the descriptor also reports later events.
     fn arm(&mut self) -> Wait;
 
-    /// Whether an operation waits for the descriptor to become writable. This does not arm
-    /// anything.
+    /// Returns whether an operation waits until the descriptor becomes writable. Unlike
+    /// [`arm`](Self::arm), this prepares no wait.
     fn is_blocked(&self) -> bool {
         false
     }
 
-    /// The descriptor for [`arm`](Self::arm). It never changes.
+    /// Returns the descriptor to wait for after [`arm`](Self::arm). It never changes.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
     /// Ends the connection. All pending operations end with [`Failure::Flushed`], and the last
@@ -237,59 +247,61 @@ pub trait QueuePair: fmt::Debug {
 /// What the caller waits for before it polls the queue pair again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// No wait: events are ready.
+    /// Nothing: events are ready, and the caller polls at once.
     No,
-    /// Wait until the descriptor is readable.
+    /// The descriptor of the queue pair is readable.
     Readable,
-    /// Wait until the descriptor is readable or writable.
+    /// The descriptor of the queue pair is readable or writable.
     ReadableOrWritable,
 }
 
-/// An event of a queue pair.
+/// An event of a queue pair, which [`QueuePair::poll`] returns.
 #[derive(Debug)]
 pub enum Event {
-    /// Both peers are ready. The first event, unless connecting failed.
+    /// Both peers are ready. This is the first event, unless connecting failed.
     Connected,
-    /// The connection has ended. The last event, except for operations that are posted later: these
-    /// end with [`Failure::Flushed`] at once.
+    /// The connection has ended. This is the last event, except for operations that are posted
+    /// later: these end with [`Failure::Flushed`] at once.
     Disconnected(Failure),
-    /// A message of the peer. The number is its length in bytes, from the start of the slot. If the
-    /// message invalidated a region, [`Event::Revoked`] came before it.
+    /// A message of the peer is in the slot. The number is the length of the message in bytes, from
+    /// the start of the slot. If the message invalidated a region, [`Event::Revoked`] precedes this
+    /// event.
     Received(Slot, usize),
-    /// A receive ended without a message.
+    /// A posted receive ended without a message, because the connection has ended.
     Unused(Slot),
-    /// A SEND ended.
+    /// A SEND ended: its id, its pieces and its result.
     Sent(WorkId, Vec<Piece>, Result<(), Failure>),
-    /// An RDMA WRITE ended. If it succeeded, the peer has the bytes when it gets a message that is
-    /// posted after the WRITE.
+    /// An RDMA WRITE ended: its id, its pieces and its result. After a success the peer has the
+    /// bytes when it gets a message that is posted after the WRITE.
     Written(WorkId, Vec<Piece>, Result<(), Failure>),
-    /// An RDMA READ ended.
+    /// An RDMA READ ended: its id, its sink and its result. After a failure the sink may hold any
+    /// bytes.
     Read(WorkId, Sink, Result<(), Failure>),
-    /// The peer cannot access the region of this key any more. When a connection ends, every
-    /// exposed region has this event.
+    /// The peer cannot access the local region with this key any more; the event returns the
+    /// memory. When a connection ends, every exposed region has this event.
     Revoked(u32, Exposed),
 }
 
-/// Why an operation or a connection failed.
+/// Reason why an operation or a connection failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The local side has ended the connection.
+    /// This end has ended the connection.
     Disconnected,
     /// The peer has ended the connection or disappeared.
     PeerDisconnected,
-    /// The peer rejects the connection, or no listener uses the address.
+    /// The peer rejects the connection, or no listener uses the address: the reason.
     Refused(String),
     /// The connection ended before the operation completed.
     Flushed,
-    /// The operation violates the key, the bounds or the permission of the peer's memory.
+    /// The operation violates the key, the bounds or the access rights of the peer's region.
     RemoteAccess,
-    /// The peer had no receive posted.
+    /// The peer had no receive posted for a message.
     ReceiverNotReady,
-    /// A message was longer than its receive.
+    /// A message was longer than the receive posted for it.
     TooLong,
-    /// The peer violates the protocol of this provider.
+    /// The peer violates the protocol of this provider: the reason.
     Protocol(String),
-    /// The device reports an error.
+    /// The device reports an error: its description.
     Device(String),
 }
 

@@ -11,7 +11,8 @@ use ring::Memory;
 /// The size of a slot is a multiple of this: a cache line, so that slots share none.
 const ALIGNMENT: usize = 64;
 
-/// A fixed number of slots in one piece of memory. Clones refer to the same slots.
+/// A fixed number of slots: pieces of memory of equal length for SENDs and receives, which a device
+/// registers together. Clones refer to the same slots.
 #[derive(Clone)]
 pub struct Slots {
     shared: Rc<Shared>,
@@ -27,10 +28,13 @@ struct Shared {
 }
 
 impl Slots {
-    /// `count` slots of `bytes` bytes each. Neither may be 0.
+    /// Allocates `count` slots of `bytes` bytes each.
     ///
     /// # Errors
     /// The system has no memory.
+    ///
+    /// # Panics
+    /// `count` or `bytes` is 0.
     pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
         assert!(count > 0 && bytes > 0, "a slot has bytes");
         let stride = bytes.next_multiple_of(ALIGNMENT);
@@ -45,7 +49,7 @@ impl Slots {
         })
     }
 
-    /// Takes a free slot, which has the bytes of its last use. `None` if no slot is free.
+    /// Takes a free slot. It still has the bytes of its last use. `None` if no slot is free.
     #[must_use]
     pub fn take(&self) -> Option<Slot> {
         let index = self.shared.free.borrow_mut().pop()?;
@@ -55,15 +59,16 @@ impl Slots {
         })
     }
 
-    /// Number of free slots.
+    /// Returns the number of free slots.
     #[must_use]
     pub fn free(&self) -> usize {
         self.shared.free.borrow().len()
     }
 }
 
-/// Slots with memory that is allocated in two steps: for a few slots at first, for all others when
-/// those are in use. The memory is pinned, and most connections need little of it.
+/// Slots for SENDs and receives with memory that is allocated in two steps: for a few slots at
+/// first, for all others when those are in use. The memory is pinned, and most connections need
+/// little of it.
 #[derive(Debug)]
 pub struct Stock {
     first: usize,
@@ -74,8 +79,11 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// Up to `most` slots of `bytes` bytes each. Neither may be 0. The first use allocates memory
-    /// for `first` slots, later use for all.
+    /// Makes a stock of up to `most` slots of `bytes` bytes each. The first use allocates memory
+    /// for `first` slots, later use for all of them.
+    ///
+    /// # Panics
+    /// `first` or `most` is 0. Later, [`take`](Self::take) panics if `bytes` is 0.
     #[must_use]
     pub fn new(first: usize, most: usize, bytes: usize) -> Self {
         assert!(first > 0 && most > 0, "there are slots");
@@ -87,7 +95,7 @@ impl Stock {
         }
     }
 
-    /// Takes a free slot, which has the bytes of its last use. `None` if no slot is free or the
+    /// Takes a free slot. It still has the bytes of its last use. `None` if no slot is free or the
     /// system has no memory for more.
     #[must_use]
     pub fn take(&self) -> Option<Slot> {
@@ -109,7 +117,7 @@ impl Stock {
         slot
     }
 
-    /// Bytes of allocated memory.
+    /// Returns the length in bytes of the allocated memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let made = self.made.borrow();
@@ -127,14 +135,15 @@ impl fmt::Debug for Slots {
     }
 }
 
-/// One exclusively owned slot. It dereferences to its bytes. Dropping it makes the slot free again.
+/// One exclusively owned piece of the memory of [`Slots`], for a SEND or a receive. It dereferences
+/// to `[u8]`. Dropping it makes the slot free again.
 pub struct Slot {
     index: usize,
     shared: Rc<Shared>,
 }
 
 impl Slot {
-    /// The memory that this is part of: the same for all slots of one allocation.
+    /// Returns the memory that contains the slot: the same for all slots of one allocation.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.shared.memory

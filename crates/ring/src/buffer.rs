@@ -14,8 +14,9 @@ use crate::config::PoolConfig;
 use crate::lock::lock;
 use crate::memory::{Child, Mapping, Memory};
 
-/// Bytes beyond the round size of a class. The header of a reply and its payload share one buffer,
-/// and the payload can start on a page. The largest class has 64 KiB.
+/// Bytes that a buffer has beyond the round size of its size class, from 16 KiB to 4 MiB. The
+/// header of a response and its payload share one buffer, and the payload can start on a page. A
+/// buffer of the largest class, 8 MiB, has 64 KiB more instead.
 pub const HEADROOM_BYTES: usize = 4 << 10;
 
 /// Buffer sizes in bytes, ascending.
@@ -269,8 +270,8 @@ fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
 }
 
 /// Exclusively owned memory from the [`Pool`](crate::Pool). It dereferences to `[u8]` of its whole
-/// size, which is at least the requested length. Dropping it, on any thread, returns it to the
-/// pool.
+/// size, which is at least the requested length. Dropping the buffer, on any thread, returns it to
+/// the pool.
 pub struct Buffer {
     start: NonNull<u8>,
     bytes: usize,
@@ -289,14 +290,15 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// The slab that this is part of.
+    /// Returns the larger piece of memory (a slab of the pool) that contains this buffer. An RDMA
+    /// device registers that memory once.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Whether more than half of the pool's memory is in use. A caller that would hold a buffer for
-    /// as long as a peer wants must then release it, so that others get buffers.
+    /// Returns whether more than half of the pool's memory is in use. A caller that would hold a
+    /// buffer for as long as a peer wants must then release it, so that others get buffers.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         let state = lock(&self.shared.state);

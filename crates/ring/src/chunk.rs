@@ -157,11 +157,11 @@ impl Chunks {
     }
 }
 
-/// Bytes received from a stream. Dereferences to `[u8]`; an empty chunk means end of stream.
+/// A piece of the bytes received from a stream. Dereferences to `[u8]`; an empty chunk means end of
+/// stream.
 ///
-/// The memory goes back to the runtime on drop. Chunks are scarce
-/// ([`PoolConfig::chunks`]): copy an incomplete message out rather than hold its
-/// chunk while waiting for the peer.
+/// The memory goes back to the runtime on drop. Chunks are scarce ([`PoolConfig::chunks`]): a
+/// caller that waits for the rest of a message copies the bytes and drops the chunk.
 pub struct Chunk {
     storage: Storage,
     start: usize,
@@ -198,10 +198,7 @@ impl Chunk {
         }
     }
 
-    /// Removes the first `count` bytes.
-    ///
-    /// # Panics
-    /// When the chunk has fewer bytes.
+    /// Removes the first `count` bytes from the front of the chunk.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "a chunk is not advanced past its end");
         self.start += count;

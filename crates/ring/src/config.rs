@@ -2,29 +2,30 @@
 
 use std::cell::Cell;
 
-/// Selection of the driver.
+/// Selection of the kernel interface that a runtime uses for I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
     /// io_uring when the kernel supports all required features, epoll otherwise.
     #[default]
     Auto,
-    /// io_uring. Without it, the runtime does not start.
+    /// io_uring only. Without it, the runtime does not start.
     Uring,
-    /// epoll, and a pool of threads for files.
+    /// epoll for sockets, and a pool of threads for files.
     Epoll,
 }
 
-/// Configuration of a runtime.
+/// Configuration of a [`Runtime`](crate::Runtime).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Selection of the driver.
+    /// Selection of io_uring or epoll.
     pub io: Io,
     /// Number of submission queue entries of the ring. The completion queue has four times this
     /// number.
     pub entries: u32,
     /// Limits of the memory that the runtime lends to callers.
     pub buffers: PoolConfig,
-    /// Largest number of threads for blocking closures. They start on demand and end when idle.
+    /// Maximum number of threads for blocking closures. The threads start on demand and end when
+    /// idle.
     pub blocking_threads: usize,
 }
 
@@ -43,13 +44,13 @@ impl Default for Config {
 /// Limits of the memory that one runtime lends to callers.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// Total bytes of all [`Buffer`](crate::Buffer)s of the pool.
+    /// Maximum total length in bytes of all [`Buffer`](crate::Buffer)s of the pool.
     pub total_bytes: usize,
     /// Whether the pool registers its memory with the ring, for files that are read and written
     /// through the ring. Registration allocates and pins all pages of a slab: 2 MiB and more at a
     /// time.
     pub registered: bool,
-    /// Number of receive chunks. A power of two, at most 32768.
+    /// Number of receive chunks of the runtime. A power of two, at most 32768.
     pub chunks: u16,
     /// Size of one receive chunk in bytes; a multiple of 4096.
     pub chunk_bytes: usize,
@@ -70,34 +71,35 @@ impl Default for PoolConfig {
     }
 }
 
-/// The driver that a runtime uses.
+/// The kernel interface that a runtime uses for I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
-    /// Completions from io_uring.
+    /// io_uring: the kernel reports completed operations.
     Uring,
-    /// Readiness from epoll, files on a pool of threads.
+    /// epoll: the kernel reports ready sockets, and a pool of threads reads and writes files.
     Epoll,
 }
 
-/// The driver in use, and why the runtime chose it.
+/// The kernel interface that a runtime uses, and the reason for the choice.
 #[derive(Clone, Debug)]
 pub struct IoReport {
-    /// The driver in use.
+    /// The kernel interface that the runtime uses.
     pub driver: Driver,
     /// One line for the log: the set-up flags of io_uring, or the missing feature.
     pub reason: String,
 }
 
-/// Counters since the start of the runtime, for benchmarks and status output.
+/// Counters of a runtime since its start, for benchmarks and status output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of calls of `io_uring_enter` or `epoll_wait`.
     pub enters: u64,
-    /// Number of submission queue entries pushed. Always 0 with epoll.
+    /// Number of submission queue entries that the runtime passed to the kernel. Always 0 with
+    /// epoll.
     pub sqes: u64,
-    /// Number of completion queue entries or epoll events handled.
+    /// Number of completion queue entries or epoll events that the runtime handled.
     pub cqes: u64,
-    /// Number of polls of tasks.
+    /// Number of polls of tasks by the executor.
     pub polls: u64,
     /// Number of system calls on sockets that bypassed the ring.
     pub inline_calls: u64,

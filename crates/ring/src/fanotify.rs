@@ -40,7 +40,7 @@ const WANTED: u64 = libc::FAN_CREATE
     | libc::FAN_ONDIR
     | libc::FAN_EVENT_ON_CHILD;
 
-/// Identity of a file or directory: unique while it exists, and independent of its name.
+/// Identity of a file or directory in events: unique while it exists, and independent of its name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileHandle(Arc<[u8]>);
 
@@ -52,12 +52,12 @@ impl fmt::Debug for FileHandle {
     }
 }
 
-/// A name in a directory.
+/// A name in a directory, in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// The directory.
+    /// The directory that has the name.
     pub directory: FileHandle,
-    /// The name; `.` for the directory itself.
+    /// The name as bytes, without separators; `.` for the directory itself.
     pub name: Vec<u8>,
 }
 
@@ -68,14 +68,15 @@ pub struct Entry {
 pub struct Event {
     /// Bits such as FAN_CREATE.
     mask: u64,
-    /// Whether this process caused the change.
+    /// Whether this process caused the change, and not another one.
     pub is_own: bool,
     /// The changed name; the new name of a renamed file. `None` for a new name in a directory
     /// without a mark.
     pub entry: Option<Entry>,
-    /// The old name of a renamed file. `None` in a directory without a mark.
+    /// The old name of a renamed file. `None` for other events, and if the old directory has no
+    /// mark.
     pub from: Option<Entry>,
-    /// The file or directory itself, where the kernel reports it.
+    /// The changed file or directory itself. `None` if the kernel does not report it.
     pub target: Option<FileHandle>,
 }
 
@@ -84,48 +85,49 @@ impl Event {
         self.mask & bits != 0
     }
 
-    /// Whether the queue lost events. All other fields are empty then.
+    /// Returns whether the kernel lost events because the queue was full. All fields of such an
+    /// event are empty.
     pub fn is_overflow(&self) -> bool {
         self.has(libc::FAN_Q_OVERFLOW)
     }
 
-    /// Whether the event is about a directory.
+    /// Returns whether the changed object is a directory.
     pub fn is_directory(&self) -> bool {
         self.has(libc::FAN_ONDIR)
     }
 
-    /// Whether the name was created.
+    /// Returns whether the name of `entry` was created.
     pub fn is_created(&self) -> bool {
         self.has(libc::FAN_CREATE)
     }
 
-    /// Whether the name was deleted.
+    /// Returns whether the name of `entry` was deleted.
     pub fn is_deleted(&self) -> bool {
         self.has(libc::FAN_DELETE)
     }
 
-    /// Whether the file was renamed.
+    /// Returns whether the file was renamed from the name `from` to the name `entry`.
     pub fn is_renamed(&self) -> bool {
         self.has(libc::FAN_RENAME)
     }
 
-    /// Whether the data changed.
+    /// Returns whether the data of the file changed.
     pub fn is_modified(&self) -> bool {
         self.has(libc::FAN_MODIFY)
     }
 
-    /// Whether the metadata of the file changed: times, permissions, owner, attributes.
+    /// Returns whether the metadata of the file changed: times, permissions, owner, attributes.
     pub fn has_new_attributes(&self) -> bool {
         self.has(libc::FAN_ATTRIB)
     }
 
-    /// Whether the directory of `entry` itself was deleted.
+    /// Returns whether the directory of `entry` itself was deleted.
     pub fn is_directory_deleted(&self) -> bool {
         self.has(libc::FAN_DELETE_SELF)
     }
 }
 
-/// A queue of changes in all marked directories. The kernel limits it
+/// A fanotify queue of changes in all marked directories. The kernel limits its length
 /// (fs.fanotify.max_queued_events) and reports an overflow.
 #[derive(Debug)]
 pub struct Fanotify {
@@ -150,7 +152,8 @@ impl Fanotify {
         })
     }
 
-    /// Reports changes of a directory from now on. Marking it twice has no effect.
+    /// Marks a directory: the queue receives changes in it from now on. A second mark of the same
+    /// directory has no effect.
     ///
     /// # Errors
     /// ENOSPC if this user has reached fs.fanotify.max_user_marks; EACCES if the caller may not
@@ -160,7 +163,8 @@ impl Fanotify {
         sys::fanotify_mark(self.queue.as_fd(), flags, WANTED, directory)
     }
 
-    /// Stops the reports about a directory. Events in the queue remain.
+    /// Removes the mark of a directory: the queue receives no further changes in it. Events in the
+    /// queue remain.
     ///
     /// # Errors
     /// ENOENT if the directory has no mark.
@@ -168,21 +172,22 @@ impl Fanotify {
         sys::fanotify_mark(self.queue.as_fd(), libc::FAN_MARK_REMOVE, WANTED, directory)
     }
 
-    /// Waits until the queue has an event or another thread calls [`Self::wake`].
+    /// Blocks the thread until the queue has an event or another thread calls [`Self::wake`].
     pub fn wait(&self) {
         sys::wait_readable([self.queue.as_fd(), self.wake.as_fd()]);
         sys::eventfd_clear(self.wake.as_fd());
     }
 
-    /// Ends the current or the next [`Self::wait`].
+    /// Ends the current or the next [`Self::wait`]. Any thread may call this.
     pub fn wake(&self) {
         sys::eventfd_signal(self.wake.as_fd());
     }
 
-    /// Reads a batch of events. An empty batch means that the queue is empty.
+    /// Removes a batch of events from the queue, without waiting. An empty batch means that the
+    /// queue is empty.
     ///
     /// # Errors
-    /// Those of read(2), which a working queue does not return.
+    /// An error of read(2), which does not occur with a working queue.
     pub fn read(&self) -> io::Result<Vec<Event>> {
         let mut buffer = vec![0; BUFFER];
         match sys::read(self.queue.as_fd(), &mut buffer) {
@@ -194,7 +199,7 @@ impl Fanotify {
     }
 }
 
-/// The handle by which events name a file or directory.
+/// Returns the handle by which events name this file or directory.
 ///
 /// # Errors
 /// The file system does not support handles.
@@ -214,7 +219,8 @@ pub fn openable_handle(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     sys::openable_handle(file)
 }
 
-/// Opens a file by its handle with O_PATH. `mount` is any open file of the same file system.
+/// Opens a file with O_PATH by a handle that [`openable_handle`] returned. `mount` is any open file
+/// of the same file system.
 ///
 /// # Errors
 /// ESTALE if the file was deleted, EPERM without CAP_DAC_READ_SEARCH, EINVAL for bytes that are not

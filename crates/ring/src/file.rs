@@ -18,8 +18,8 @@ use crate::op::Hold;
 use crate::runtime::Handle;
 use crate::sys;
 
-/// Credentials that are registered with the ring of one runtime and mean nothing to any other. They
-/// stay registered until the last clone is dropped.
+/// Unix credentials of a thread, registered with the ring of one runtime for operations on files.
+/// They are valid only in that runtime, and stay registered until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Personality(Rc<Registered>);
 
@@ -53,8 +53,8 @@ const MEMORY: u8 = 2;
 /// The file system supports neither.
 const NEVER: u8 = 3;
 
-/// An open file. Threads and pending operations share it by reference count. Dropping the last
-/// reference closes it.
+/// An open file for positioned reads and writes by a runtime. Threads and pending operations share
+/// it by reference count. Dropping the last reference closes the file.
 #[derive(Clone, Debug)]
 pub struct File {
     shared: Arc<Shared>,
@@ -84,10 +84,10 @@ impl From<fs::File> for File {
 }
 
 impl File {
-    /// Takes over a file that was opened with O_DIRECT. Its offsets, lengths and memory must be
-    /// aligned as the file system requires. The driver does all reads, because each one waits for
-    /// the disk (RWF_NOWAIT does not avoid that: it only fails instead of waiting for locks and
-    /// allocations).
+    /// Makes a [`File`] of a descriptor that was opened with O_DIRECT. Offsets, lengths and memory
+    /// of its operations must be aligned as the file system requires. The driver does all reads,
+    /// because each one waits for the disk (RWF_NOWAIT does not avoid that: it only fails instead
+    /// of waiting for locks and allocations).
     #[must_use]
     pub fn direct(fd: OwnedFd) -> Self {
         let file = Self::from(fd);
@@ -149,12 +149,12 @@ enum Transfer {
 type Outcome<T> = (io::Result<T>, Buffer);
 
 impl Handle {
-    /// Reads into `range` of `buffer`, starting at `offset` (bytes) of the file. The count is
-    /// smaller than the range only at the end of the file, or before an error that the next read
-    /// reports.
+    /// Reads into `range` of `buffer`, starting at `offset` (bytes) of the file. Returns the count
+    /// of read bytes and the buffer. The count is smaller than the range only at the end of the
+    /// file, or before an error that the next read reports.
     ///
-    /// Data in the page cache is read inline, the rest by the driver. With io_uring, the driver's
-    /// part uses the credentials of `personality`; with epoll it must be `None`.
+    /// The calling thread reads data in the page cache at once, and the driver reads the rest. With
+    /// io_uring, the driver uses the credentials of `personality`; with epoll it must be `None`.
     pub async fn read_at(
         &self,
         file: &File,
@@ -167,8 +167,10 @@ impl Handle {
             .await
     }
 
-    /// Writes `range` of `buffer` at `offset` (bytes) of the file. The count is smaller than the
-    /// range only before an error that the next write reports (for example ENOSPC).
+    /// Writes `range` of `buffer` at `offset` (bytes) of the file. Returns the count of written
+    /// bytes and the buffer. `personality` is as for [`read_at`](Self::read_at). The count is
+    /// smaller than the range only before an error that the next write reports (for example
+    /// ENOSPC).
     pub async fn write_at(
         &self,
         file: &File,
@@ -181,8 +183,8 @@ impl Handle {
             .await
     }
 
-    /// Makes written data durable. With `is_data_only` the timestamps may stay volatile, as with
-    /// fdatasync(2).
+    /// Waits until the written data of the file are on stable storage. With `is_data_only` the
+    /// timestamps may be lost in a crash, as with fdatasync(2).
     pub async fn fsync(&self, file: &File, is_data_only: bool) -> io::Result<()> {
         if self.inner().uring().is_none() {
             let file = file.clone();
@@ -200,7 +202,7 @@ impl Handle {
         result.map(drop)
     }
 
-    /// Registers the current credentials of this thread, for operations of this runtime.
+    /// Registers the current Unix credentials of this thread, for operations of this runtime.
     ///
     /// # Errors
     /// `Unsupported` with epoll: there, switch the credentials inside a `blocking` closure.

@@ -5,16 +5,17 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A range of a file.
+/// A range of a local file that a stream sends without a copy into memory of the process.
 #[derive(Debug)]
 pub struct FileRange {
-    /// The file, open for reading.
+    /// The local file, open for reading.
     pub file: Arc<fs::File>,
-    /// Start of the range in bytes.
+    /// Offset of the range in the file in bytes.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the range in bytes.
     pub len: usize,
-    /// The error of reading the file. The connection stays usable.
+    /// The error of reading the file, after the send; `None` without an error. The connection stays
+    /// usable: zeros replace the missing bytes.
     pub error: Option<io::Error>,
 }
 
@@ -30,8 +31,8 @@ impl FileRange {
         }
     }
 
-    /// Reads the first bytes of the range. Bytes past the end of the file are zeros, and `error`
-    /// reports them.
+    /// Fills `bytes` with the first bytes of the range. Blocks the thread if they are not in the
+    /// page cache. Bytes past the end of the file are zeros, and `error` reports them.
     pub fn load(&mut self, bytes: &mut [u8]) {
         self.load_at(0, bytes);
     }

@@ -25,7 +25,7 @@ const BACKLOG: i32 = 4096;
 /// First and longest pause after the system runs out of descriptors or memory.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// A listening TCP socket.
+/// A listening TCP socket of this thread's runtime.
 pub struct Listener {
     handle: Handle,
     socket: Rc<TcpListener>,
@@ -42,7 +42,7 @@ impl Listener {
     /// accepts IPv6 only.
     ///
     /// # Errors
-    /// Those of socket(2), bind(2) and listen(2).
+    /// An error of socket(2), bind(2) or listen(2), such as an address in use.
     pub fn bind(handle: &Handle, address: SocketAddr, reuse_port: bool) -> io::Result<Self> {
         let is_epoll = handle.inner().epoll().is_some();
         let flags = if is_epoll { libc::SOCK_NONBLOCK } else { 0 };
@@ -66,12 +66,15 @@ impl Listener {
         })
     }
 
-    /// The local address of the socket.
+    /// Returns the address and port that the socket listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Accepts the next connection, for this thread.
+    /// Waits for the next connection and returns it as a stream of this thread's runtime.
+    ///
+    /// # Errors
+    /// As for accept(2), except those of connections that broke before the accept.
     pub async fn accept(&self) -> io::Result<Stream> {
         loop {
             let socket = self.accept_socket().await?;
@@ -82,9 +85,9 @@ impl Listener {
         }
     }
 
-    /// Accepts the next connection. Any thread may make a [`Stream`] of it. While the system lacks
-    /// descriptors or memory, it pauses and tries again. It skips connections that broke before the
-    /// accept.
+    /// Waits for the next connection and returns its socket. Any thread may make a [`Stream`] of
+    /// it. While the system lacks descriptors or memory, this function pauses and tries again. It
+    /// skips connections that broke before the accept.
     pub async fn accept_socket(&self) -> io::Result<TcpStream> {
         loop {
             let result = match self.source {
@@ -156,7 +159,8 @@ impl Listener {
     }
 }
 
-/// Whether the system lacks descriptors or memory, which may be available again later.
+/// Returns whether an error of accept(2) means that the system lacks descriptors or memory. A later
+/// attempt may succeed.
 #[must_use]
 pub fn is_shortage(error: &io::Error) -> bool {
     let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];

@@ -21,8 +21,8 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// Creates a queue of at most `limit` messages. `None` means no limit, for senders that have a
-/// limit themselves.
+/// Creates a queue of messages from any thread to one runtime, with at most `limit` waiting
+/// messages. `None` means no limit, for senders that have a limit themselves.
 ///
 /// The first message wakes the receiver, and the messages up to the receiver's next poll need no
 /// further wake-up. A thread with an io_uring runtime sends the wake-up as `MSG_RING` with its next
@@ -47,10 +47,10 @@ pub fn mailbox<T: Send>(limit: Option<usize>) -> (Sender<T>, Receiver<T>) {
     )
 }
 
-/// Why the mailbox did not take a message. The error returns the message.
+/// Reason why [`Sender::send`] refused a message. Each variant returns the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// The mailbox has reached its limit.
+    /// The queue has reached its limit of messages.
     Full(T),
     /// The receiver was dropped.
     Closed(T),
@@ -76,13 +76,16 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> std::error::Error for SendError<T> {}
 
-/// The sending side, for any thread.
+/// The sending end of a [`mailbox`]. Any thread may send; clones send to the same receiver.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T> Sender<T> {
     /// Adds a message. Never waits.
+    ///
+    /// # Errors
+    /// The queue is full, or the receiver was dropped. The error returns the message.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let mut state = lock(&self.shared.state);
         if state.is_closed {
@@ -123,23 +126,24 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving side. It may be moved to the thread that reads it.
+/// The receiving end of a [`mailbox`]. It may move to the thread that reads it.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T> Receiver<T> {
-    /// Returns the next message. `None` when the mailbox is empty and all senders were dropped.
+    /// Waits for the next message and returns it. `None` when the mailbox is empty and all senders
+    /// were dropped.
     pub async fn recv(&mut self) -> Option<T> {
         poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// Returns the next message, if the mailbox has one.
+    /// Returns the next message without waiting; `None` if the queue is empty.
     pub fn try_recv(&mut self) -> Option<T> {
         lock(&self.shared.state).queue.pop_front()
     }
 
-    /// `recv` for hand-written futures.
+    /// Like [`recv`](Self::recv), as a poll function for hand-written futures.
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = lock(&self.shared.state);
         if let Some(message) = state.queue.pop_front() {

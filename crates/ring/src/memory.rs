@@ -112,13 +112,14 @@ impl Drop for Mapping {
 /// Zeroed memory at a page-aligned address that does not change until the last clone is dropped. An
 /// RDMA device can register it once. Clones refer to the same memory.
 ///
-/// It provides the address of the bytes and no access to them. The bytes of a slab of the pool
-/// belong to its [`Buffer`](crate::Buffer)s.
+/// This type provides the address of the bytes and no access to them. The bytes of a slab of the
+/// pool belong to its [`Buffer`](crate::Buffer)s.
 #[derive(Clone)]
 pub struct Memory(Arc<Mapping>);
 
 impl Memory {
-    /// Allocates at least `bytes` bytes. A child process does not inherit them.
+    /// Allocates at least `bytes` zeroed bytes, in whole pages. A child process (fork) does not
+    /// inherit them.
     ///
     /// # Errors
     /// The system has no memory.
@@ -136,20 +137,21 @@ impl Memory {
         Mapping::small(bytes, child).map(Arc::new).map(Self)
     }
 
-    /// First byte. No other memory has this address until the last clone is dropped.
+    /// Returns the address of the first byte. No other memory has this address until the last clone
+    /// is dropped.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.0.start()
     }
 
-    /// Length in bytes.
+    /// Returns the length of the memory in bytes, a multiple of the page size.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// Whether this is the last reference: the pool has released the memory, and no buffer uses it.
-    /// A cache that keeps memory registered with a device drops it then.
+    /// Returns whether this is the last reference to the memory: the pool has released the memory,
+    /// and no buffer uses it. A cache that keeps memory registered with a device drops it then.
     #[must_use]
     pub fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1

@@ -16,7 +16,7 @@ pub struct Pool {
 }
 
 impl Handle {
-    /// The large buffers of this runtime.
+    /// Returns the pool of large buffers of this runtime.
     #[must_use]
     pub fn pool(&self) -> Pool {
         Pool {
@@ -26,13 +26,14 @@ impl Handle {
 }
 
 impl Pool {
-    /// The largest length in bytes that a buffer can have.
+    /// Returns the largest length in bytes that a buffer of the pool can have.
     #[must_use]
     pub fn largest(&self) -> usize {
         self.handle.inner().buffers.largest()
     }
 
-    /// Takes a buffer of at least `len` bytes. `None` while the limit of the pool is reached.
+    /// Takes a buffer of at least `len` bytes from the pool. Returns `None` while the buffers in
+    /// use reach the memory limit of the pool, and if `len` exceeds [`largest`](Self::largest).
     #[must_use]
     pub fn take(&self, len: usize) -> Option<Buffer> {
         let inner = self.handle.inner();
@@ -41,7 +42,8 @@ impl Pool {
         inner.buffers.take(len, &register, &unregister)
     }
 
-    /// Takes a buffer of at least `len` bytes, and waits for one while the limit is reached.
+    /// Takes a buffer of at least `len` bytes from the pool. Waits while the buffers in use reach
+    /// the memory limit of the pool.
     ///
     /// # Panics
     /// When `len` exceeds [`largest`](Self::largest).
@@ -61,13 +63,13 @@ impl Pool {
         .await
     }
 
-    /// Bytes of memory that the pool has taken from the system.
+    /// Returns the length in bytes of the memory that the pool has taken from the system.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.handle.inner().buffers.used_bytes()
     }
 
-    /// Number of buffers that callers and operations hold.
+    /// Returns the number of buffers that callers and operations hold.
     #[must_use]
     pub fn buffers_out(&self) -> usize {
         self.handle.inner().buffers.out()

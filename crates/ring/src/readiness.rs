@@ -16,7 +16,7 @@ use crate::runtime::Handle;
 use crate::signal::{Either, either};
 use crate::sys;
 
-/// The readiness to wait for. A broken descriptor is always ready.
+/// The readiness of a descriptor to wait for. A broken descriptor is always ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// The descriptor is readable.
@@ -34,8 +34,8 @@ impl Interest {
     }
 }
 
-/// Waits for a descriptor. It owns a duplicate, so the owner may close the original at any time.
-/// One task at a time may wait.
+/// Waits for the readiness of a file descriptor. This object owns a duplicate of the descriptor, so
+/// the owner may close the original at any time. One task at a time may wait.
 #[derive(Debug)]
 pub struct Readiness {
     handle: Handle,
@@ -45,7 +45,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Waits for `fd`, which must support poll(2).
+    /// Makes an object that waits for the readiness of `fd`, which must support poll(2).
     ///
     /// # Errors
     /// The process has no free descriptor, or `fd` does not support poll(2).

@@ -111,10 +111,11 @@ impl Receive {
 }
 
 impl Stream {
-    /// Returns the next bytes. An empty chunk means end of stream. The caller may hold several
-    /// chunks. While no chunk of the runtime is free, it waits for one.
+    /// Waits for the next bytes of the stream and returns them. An empty chunk means end of stream.
+    /// The caller may hold several chunks. While no chunk of the runtime is free, the receive
+    /// waits.
     ///
-    /// Dropping the future loses nothing. One task at a time may receive.
+    /// Dropping the future loses no bytes. One task at a time may receive.
     pub async fn recv(&self) -> io::Result<Chunk> {
         match self.shared.source {
             None => poll_fn(|context| self.shared.poll_recv(context)).await,
@@ -123,7 +124,8 @@ impl Stream {
     }
 
     /// Fills `range` of `buffer` with the next bytes of the stream: first from chunks with pending
-    /// bytes, then straight from the socket. End of stream is `UnexpectedEof`.
+    /// bytes, then straight from the socket. Returns the buffer with the result; the end of the
+    /// stream is the error `UnexpectedEof`.
     ///
     /// Dropping the future midway loses bytes: every later receive fails with `ConnectionAborted`.
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
@@ -132,7 +134,8 @@ impl Stream {
         (result, buffer.expect("the region was made of a buffer"))
     }
 
-    /// [`recv_into`](Self::recv_into) for memory outside the pool.
+    /// Fills `range` of `region` with the next bytes of the stream. It differs from
+    /// [`recv_into`](Self::recv_into) only in the memory, which is not a buffer of the pool.
     pub async fn recv_into_region(
         &self,
         mut region: Region,

@@ -15,7 +15,8 @@ use crate::buffer::Buffer;
 use crate::lock::lock;
 use crate::memory::{Child, Memory};
 
-/// Bytes that this value owns exclusively.
+/// Memory that an operation receives into or sends from: bytes that this value owns exclusively, at
+/// an address that does not change when it moves. It dereferences to `[u8]`.
 pub struct Region {
     start: NonNull<u8>,
     len: usize,
@@ -43,7 +44,7 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// Allocates `len` zeroed bytes in separate pages. An RDMA device can register them once for
-    /// all operations: see [`memory`](Self::memory). For memory that is used many times.
+    /// all operations: see [`memory`](Self::memory). This suits memory that is used many times.
     ///
     /// # Errors
     /// The system has no memory.
@@ -56,8 +57,11 @@ impl Region {
         })
     }
 
-    /// The part `range` of a buffer. The range must be inside the buffer. Dropping the region
-    /// returns the buffer to its pool.
+    /// Makes a region of the part `range` of a buffer. Dropping the region returns the buffer to
+    /// its pool.
+    ///
+    /// # Panics
+    /// The range is not inside the buffer.
     #[must_use]
     pub fn of_buffer(mut buffer: Buffer, range: Range<usize>) -> Self {
         let part = &mut buffer[range];
@@ -68,8 +72,8 @@ impl Region {
         }
     }
 
-    /// The long-lived memory that this is part of: a slab of the pool, or separate pages. `None`
-    /// for memory that exists only for one operation.
+    /// Returns the long-lived memory that contains this region: a slab of the pool, or separate
+    /// pages. `None` for memory that exists only for one operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match &self.owner {
@@ -95,7 +99,7 @@ impl Region {
         fits
     }
 
-    /// Returns the vector that this was made of.
+    /// Returns the vector from which the region was made, without a copy.
     ///
     /// # Errors
     /// The region itself, if it was made of something else.
@@ -106,7 +110,7 @@ impl Region {
         }
     }
 
-    /// Returns the buffer that this was made of.
+    /// Returns the pool buffer from which the region was made.
     ///
     /// # Errors
     /// The region itself, if it was made of something else.
@@ -117,8 +121,8 @@ impl Region {
         }
     }
 
-    /// Cuts the region into pieces of `len` bytes; the last one may be shorter. An empty region has
-    /// no pieces.
+    /// Cuts the region into adjacent pieces of `len` bytes; the last one may be shorter. An empty
+    /// region has no pieces.
     ///
     /// # Panics
     /// When `len` is 0.
@@ -235,7 +239,7 @@ impl fmt::Debug for Region {
     }
 }
 
-/// Immutable bytes to send.
+/// Immutable bytes that an operation sends: a [`Region`], or bytes that several owners share.
 pub struct Source(Region);
 
 impl Source {
@@ -250,7 +254,7 @@ impl Source {
         Ok(self.0)
     }
 
-    /// Returns the shared bytes that this was made of.
+    /// Returns the shared bytes from which the source was made.
     ///
     /// # Errors
     /// The source itself, if it was made of something else.
@@ -261,19 +265,25 @@ impl Source {
         }
     }
 
-    /// As [`Region::memory`].
+    /// Returns the long-lived memory that contains the bytes: a slab of the pool, or separate
+    /// pages. `None` for memory that exists only for one operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         self.0.memory()
     }
 
-    /// As [`Region::into_pieces`].
+    /// Cuts the source into adjacent pieces of `len` bytes; the last one may be shorter. An empty
+    /// source has no pieces.
+    ///
+    /// # Panics
+    /// When `len` is 0.
     #[must_use]
     pub fn into_pieces(self, len: usize) -> Vec<Self> {
         self.0.into_pieces(len).into_iter().map(Self).collect()
     }
 
-    /// As [`Region::from_pieces`].
+    /// Joins all pieces that [`into_pieces`](Self::into_pieces) made, in any order. `None` if a
+    /// piece is missing; the given pieces are dropped then.
     #[must_use]
     pub fn from_pieces(pieces: Vec<Self>) -> Option<Self> {
         let pieces = pieces.into_iter().map(|piece| piece.0).collect();
@@ -357,14 +367,17 @@ impl Drop for AwaitReturn {
     }
 }
 
-/// Lends bytes for writing. The call returns after `body`, when the region and all its pieces are
+/// Calls `body` with a [`Region`] that consists of borrowed bytes, so that operations can write to
+/// them. Returns the result of `body`. The call returns when the region and all its pieces are
 /// dropped. Leaking a piece blocks this thread forever. The thread of a runtime must not call this,
 /// because its operations drop the pieces.
 pub fn lend_mut<R>(bytes: &mut [u8], body: impl FnOnce(Region) -> R) -> R {
     lend_pointer(NonNull::from(bytes), false, body)
 }
 
-/// Lends bytes for reading, as [`lend_mut`] does for writing.
+/// Calls `body` with a [`Source`] that consists of borrowed bytes, so that operations can send
+/// them. Returns the result of `body` when the source and all its pieces are dropped. The rules of
+/// [`lend_mut`] apply.
 pub fn lend<R>(bytes: &[u8], body: impl FnOnce(Source) -> R) -> R {
     lend_pointer(NonNull::from(bytes), true, |region| body(Source(region)))
 }

@@ -190,7 +190,8 @@ fn try_uring(
     Ok((Backend::Uring(uring), chunks, report))
 }
 
-/// A single-threaded executor with its driver. Create one per worker thread, on that thread.
+/// A single-threaded executor of tasks with its driver (io_uring or epoll). Create one per worker
+/// thread, on that thread.
 ///
 /// Dropping it drops all tasks, cancels all pending operations and waits until the kernel has
 /// released all memory. Later operations on objects that outlive the runtime (for example a
@@ -217,20 +218,21 @@ impl Runtime {
         })
     }
 
-    /// The handle that all other functions of this crate take.
+    /// Returns the handle of this runtime, which the functions of this crate take to start tasks
+    /// and operations.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// The driver in use, and why the runtime chose it.
+    /// Returns the kernel interface that the runtime uses, and the reason for the choice.
     #[must_use]
     pub fn io(&self) -> &IoReport {
         &self.handle.0.report
     }
 
-    /// Runs `future` and all tasks until `future` is done. Unfinished tasks stay and continue with
-    /// the next call.
+    /// Runs `future` and all tasks on this thread until `future` is done, and returns its output.
+    /// Unfinished tasks stay and continue with the next call.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let inner = &self.handle.0;
         let main = TaskWaker::new(MAIN, Arc::clone(&inner.waker));
@@ -278,7 +280,8 @@ impl Drop for Runtime {
     }
 }
 
-/// A reference to the runtime of this thread. It is cheap to clone and cannot leave the thread.
+/// A reference to the runtime of this thread, with which tasks and operations start. It is cheap to
+/// clone and cannot leave the thread.
 #[derive(Clone)]
 pub struct Handle(Rc<Inner>);
 
@@ -287,7 +290,8 @@ impl Handle {
         &self.0
     }
 
-    /// Starts a task. A panic in the task is logged and ends only that task.
+    /// Starts a task on this thread. Await the returned handle for the output. A panic in the task
+    /// is logged and ends only that task.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
@@ -295,17 +299,20 @@ impl Handle {
         task::spawn(&self.0.tasks, &self.0.waker, future)
     }
 
-    /// Waits for at least `duration`.
+    /// Returns a future that is ready after `duration` or a little later.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         self.sleep_until(Instant::now() + duration)
     }
 
-    /// Waits until `deadline` has passed.
+    /// Returns a future that is ready when `deadline` has passed.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         Sleep::new(Rc::clone(&self.0.timers), deadline)
     }
 
-    /// Runs `future` for at most `duration`, then drops it.
+    /// Waits for `future` for at most `duration`, and returns its output.
+    ///
+    /// # Errors
+    /// [`Elapsed`]: the time limit passed first. The future is dropped then.
     pub async fn timeout<F: Future>(
         &self,
         duration: Duration,
@@ -314,7 +321,7 @@ impl Handle {
         time::timeout(&self.0.timers, duration, future).await
     }
 
-    /// Yields, so that all other ready tasks run once.
+    /// Yields: the future is ready after all other ready tasks have run once.
     pub async fn yield_now(&self) {
         let mut is_first = true;
         std::future::poll_fn(|context| {
@@ -327,9 +334,10 @@ impl Handle {
         .await;
     }
 
-    /// Runs `closure` on another thread and waits for its result. When all threads are busy and the
-    /// queue is full, it first waits for space in the queue. A panic of the closure continues in
-    /// the caller. Dropping the future does not stop a queued closure.
+    /// Runs `closure`, which may block, on another thread and waits for its result. When all
+    /// threads are busy and the queue is full, this function first waits for space in the queue. A
+    /// panic of the closure continues in the caller. Dropping the future does not stop a queued
+    /// closure.
     pub async fn blocking<T, F>(&self, closure: F) -> T
     where
         T: Send + 'static,
@@ -338,25 +346,26 @@ impl Handle {
         self.0.blocking.run(closure).await
     }
 
-    /// The driver in use, and why the runtime chose it.
+    /// Returns the kernel interface that the runtime uses, and the reason for the choice.
     #[must_use]
     pub fn io(&self) -> &IoReport {
         &self.0.report
     }
 
-    /// Counters since the start of the runtime.
+    /// Returns the counters of the runtime since its start.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.0.stats.get()
     }
 
-    /// Number of receive chunks that are not free: a caller holds them, or they have unread data.
+    /// Returns the number of receive chunks that are not free, because a caller holds them or they
+    /// have unread data.
     #[must_use]
     pub fn chunks_out(&self) -> usize {
         self.0.chunks.out()
     }
 
-    /// Number of operations that the kernel has not finished. Always 0 with epoll.
+    /// Returns the number of operations that the kernel has not finished. Always 0 with epoll.
     #[must_use]
     pub fn pending_operations(&self) -> usize {
         self.0.uring().map_or(0, Uring::pending)

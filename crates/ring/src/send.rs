@@ -27,26 +27,23 @@ use crate::view::View;
 /// list takes more calls, and an array of this size is cheap on the stack.
 const RANGES_INLINE: usize = 64;
 
-/// A part of a message to send.
+/// A part of a message that a stream sends: bytes in memory or in a file.
 pub enum Part {
-    /// All bytes of a vector.
+    /// All bytes of a vector of the caller.
     Bytes(Vec<u8>),
-    /// A range inside a buffer.
+    /// The bytes of a range inside a buffer of the pool.
     Buffer(Buffer, Range<usize>),
-    /// All bytes of memory outside the pool.
+    /// All bytes of memory that is not a buffer of the pool.
     Source(Source),
-    /// A range of a file. The returned part carries its read error, if any.
+    /// The bytes of a range of a file. If reading the file failed, the returned part has the error.
     File(FileRange),
-    /// A mapped range of a file. Bytes past the end of a file that was truncated meanwhile are sent
-    /// as zeros.
+    /// The bytes of a mapped range of a file. Bytes past the end of a file that was truncated
+    /// meanwhile are sent as zeros.
     View(View),
 }
 
 impl Part {
-    /// The bytes to send.
-    ///
-    /// # Panics
-    /// For `File` and `View`: their bytes are not in memory that this process may read.
+    /// Returns the bytes of the part.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -66,7 +63,7 @@ impl Part {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length of the part in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a part is rarely empty")]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -171,6 +168,9 @@ impl Stream {
     ///
     /// One task at a time may send. Dropping the future midway leaves the peer with a part of a
     /// message: every later send fails with `BrokenPipe`.
+    ///
+    /// # Errors
+    /// The connection is lost, or an earlier send was dropped midway.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         if self.shared.is_sending.replace(true) {
             return (Err(io::ErrorKind::BrokenPipe.into()), parts);

@@ -5,7 +5,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// A flag that tasks can wait for. Several raises before a task runs wake it once.
+/// A flag that tasks of one thread can wait for. If it is raised several times before a waiting
+/// task runs, the task wakes once.
 #[derive(Debug, Default)]
 pub struct Signal {
     is_raised: Cell<bool>,
@@ -13,24 +14,25 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Raises the flag and wakes all waiting tasks.
+    /// Raises the flag and wakes all waiting tasks. The flag stays raised until
+    /// [`lower`](Self::lower).
     pub fn raise(&self) {
         self.is_raised.set(true);
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the flag is raised.
+    /// Returns whether the flag is raised.
     pub fn is_raised(&self) -> bool {
         self.is_raised.get()
     }
 
-    /// Lowers the flag.
+    /// Lowers the flag: later calls of [`raised`](Self::raised) wait again.
     pub fn lower(&self) {
         self.is_raised.set(false);
     }
 
-    /// Waits until the flag is raised. The flag stays raised.
+    /// Waits until the flag is raised, and does not lower it.
     pub async fn raised(&self) {
         poll_fn(|context| self.poll_raised(context)).await;
     }
@@ -47,7 +49,7 @@ impl Signal {
     }
 }
 
-/// The output of the future that finished first.
+/// The output of the future that finished first in [`either`].
 pub enum Either<A, B> {
     /// Output of the first future.
     First(A),
@@ -55,8 +57,8 @@ pub enum Either<A, B> {
     Second(B),
 }
 
-/// Waits for the first of two futures. If both are ready, the first one wins. The caller keeps both
-/// futures.
+/// Waits until one of two futures is done, and returns the output of that one. If both are ready,
+/// the first one wins. The caller keeps both futures.
 pub async fn either<A, B>(
     mut first: Pin<&mut A>,
     mut second: Pin<&mut B>,

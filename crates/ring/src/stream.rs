@@ -16,9 +16,9 @@ use crate::recv::Receive;
 use crate::runtime::Handle;
 use crate::sys::{self, RawAddress};
 
-/// A TCP connection. Clones refer to the same connection, so that one task can receive while
-/// another one sends. The socket is closed when the last clone is dropped and all its operations
-/// have ended.
+/// A TCP connection of this thread's runtime. Clones refer to the same connection, so that one task
+/// can receive while another one sends. The socket is closed when the last clone is dropped and all
+/// its operations have ended.
 #[derive(Clone)]
 pub struct Stream {
     pub(crate) shared: Rc<Shared>,
@@ -45,10 +45,10 @@ pub(crate) struct Shared {
 }
 
 impl Stream {
-    /// Connects to `address`.
+    /// Connects to a TCP server at `address`.
     ///
     /// # Errors
-    /// Those of socket(2) and connect(2).
+    /// An error of socket(2) or connect(2), such as a refused connection.
     pub async fn connect(handle: &Handle, address: SocketAddr) -> io::Result<Self> {
         if handle.inner().epoll().is_some() {
             return Self::connect_epoll(handle, address).await;
@@ -70,22 +70,36 @@ impl Stream {
         }
     }
 
-    /// The address of the peer.
+    /// Returns the IP address and port of the peer.
+    ///
+    /// # Errors
+    /// The peer has disconnected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.shared.socket.peer_addr()
     }
 
-    /// The local address.
+    /// Returns the IP address and port of this end of the connection.
+    ///
+    /// # Errors
+    /// An error of getsockname(2).
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.shared.socket.local_addr()
     }
 
-    /// Shuts down one or both directions. Pending receives and sends end.
+    /// Shuts down one or both directions of the connection. Pending receives and sends of that
+    /// direction end.
+    ///
+    /// # Errors
+    /// The peer has disconnected.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.shared.socket.shutdown(how)
     }
 
-    /// Takes over an accepted socket. Any thread may have accepted it.
+    /// Makes a stream of this thread's runtime from a connected socket, which any thread may have
+    /// accepted.
+    ///
+    /// # Errors
+    /// The system refuses an option of the socket.
     pub fn new(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
         // With epoll this thread splices files into the socket and must not wait for the peer.
         if handle.inner().epoll().is_some() {

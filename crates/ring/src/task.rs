@@ -106,7 +106,7 @@ impl Tasks {
     }
 }
 
-/// Why a task has no output.
+/// Reason why a task has no output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinError {
     /// A caller aborted the task, or the runtime ended first.
@@ -152,7 +152,8 @@ impl<T> Drop for EndOnDrop<T> {
     }
 }
 
-/// A spawned task. Await it for the output. Dropping it does not end the task.
+/// A handle of a spawned task. Await it for the output of the task. Dropping the handle does not
+/// end the task.
 pub struct JoinHandle<T> {
     join: Rc<RefCell<Join<T>>>,
     task: Arc<TaskWaker>,
@@ -160,15 +161,15 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Ends the task. Its future is dropped at once, or after the current poll if the task aborts
-    /// itself.
+    /// Ends the task. The future of the task is dropped at once, or after the current poll if the
+    /// task aborts itself.
     pub fn abort(&self) {
         if let Some(tasks) = self.tasks.upgrade() {
             tasks.remove(&self.task);
         }
     }
 
-    /// Whether the task has ended.
+    /// Returns whether the task has ended, by itself or by an abort.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.join.borrow().is_ended

@@ -99,7 +99,8 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// The time limit passed before the future was done.
+/// Error of [`Handle::timeout`](crate::Handle::timeout): the time limit passed before the future
+/// was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed;
 

@@ -25,7 +25,8 @@ use crate::sys;
 /// and one page of page tables for each 2 MiB that were read. Unmapping it takes a quarter of a
 /// millisecond.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Smallest range in bytes for which a view is cheaper than a copy.
+/// Smallest length in bytes of a range of a file that [`Views::find`] maps. Below it a copy is
+/// cheaper.
 pub const VIEW_BYTES_MIN: usize = 64 << 10;
 /// Smallest file in bytes that is mapped for a request that reads all of it: for smaller files the
 /// mapping costs more than the copy.
@@ -33,9 +34,9 @@ const MAPPED_BYTES_MIN: u64 = 512 << 10;
 /// Time after the last request after which an unused window is unmapped.
 const KEEP: Duration = Duration::from_secs(1);
 
-/// Cached windows into files, by device and inode number. While a file is mapped, no other file has
-/// its inode number. Overlay file systems have no windows: a first write replaces the file under
-/// the same inode number.
+/// A cache of mapped ranges of files (windows), for the kernel to copy from. The key is device and
+/// inode number: while a file is mapped, no other file has its inode number. Overlay file systems
+/// have no windows: a first write replaces the file under the same inode number.
 #[derive(Debug)]
 pub struct Views {
     /// Sorted by last use, the most recent one last.
@@ -64,7 +65,8 @@ struct Location {
     offset: u64,
 }
 
-/// A range of a window.
+/// A mapped range of a file that the kernel can copy from, for example when a socket sends it. The
+/// mapping exists until the view is dropped.
 #[derive(Clone)]
 pub struct View {
     window: Rc<Window>,
@@ -72,7 +74,7 @@ pub struct View {
     bytes: usize,
 }
 
-/// Why a range has no view.
+/// Reason why [`Views::find`] returns no view of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoView {
     /// The range is too small, not in memory, or not inside the file.
@@ -82,7 +84,7 @@ pub enum NoView {
 }
 
 impl Views {
-    /// A cache of at most `most` windows.
+    /// Makes an empty cache of at most `most` mapped windows.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -91,9 +93,13 @@ impl Views {
         }
     }
 
-    /// Finds a view of a range. The range is not empty, is inside the current file and inside one
-    /// window, and is in memory, so a copy does not wait for a disk. Small files that one request
-    /// reads completely have no view.
+    /// Returns a view of the `bytes` bytes from `offset` of a file, and maps the file if it is not
+    /// mapped. The range is not empty, is inside the current file and inside one window, and is in
+    /// memory, so a copy does not wait for a disk. Small files that one request reads completely
+    /// have no view.
+    ///
+    /// # Errors
+    /// The reason why the range has no view. The caller reads the range instead.
     pub fn find(
         &mut self,
         file: BorrowedFd<'_>,
@@ -150,8 +156,8 @@ impl Views {
         Some(window)
     }
 
-    /// Unmaps the windows that no view refers to and no request has used lately. Returns whether
-    /// windows are left.
+    /// Unmaps the windows that no view refers to and that no call of [`find`](Self::find) has used
+    /// for a second. Returns whether windows are left.
     pub fn forget_unused(&mut self) -> bool {
         let is_fresh = |window: &Window| window.last_use.get().elapsed() <= KEEP;
         (self.windows).retain(|window| !is_unused(window) || is_fresh(window));
@@ -192,15 +198,16 @@ impl Drop for Window {
 }
 
 impl View {
-    /// Length in bytes.
+    /// Returns the length of the range in bytes.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// The range, for system calls that make the kernel read it. The process itself must not read
-    /// it, since others change and truncate the file.
+    /// Returns the address and length of the mapped range, for system calls that make the kernel
+    /// read it. The process itself must not read the bytes, since other processes change and
+    /// truncate the file.
     #[must_use]
     pub fn range(&self) -> libc::iovec {
         libc::iovec {

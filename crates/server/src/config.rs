@@ -289,7 +289,7 @@ pub struct ShareSection {
     /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
-    /// Name of the Unix user whose permissions apply to all file operations of the share. Default:
+    /// Name of the Unix user for the permissions of all file operations on the share. Default:
     /// the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,

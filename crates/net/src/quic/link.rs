@@ -68,18 +68,18 @@ struct State {
     writer: Option<Waker>,
 }
 
-/// State of the network path of a connection.
+/// Measurements of the network path of a QUIC connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Congestion controller.
+    /// Congestion controller of the connection.
     pub congestion: Congestion,
     /// Congestion window in bytes.
     pub window: u64,
     /// Smoothed round-trip time.
     pub round_trip: Duration,
-    /// Largest datagram of the path in bytes.
+    /// Largest datagram that the path can carry, in bytes, without the headers of UDP and IP.
     pub datagram: u16,
-    /// Number of sent datagrams.
+    /// Number of datagrams that this end sent on the connection.
     pub sent: u64,
     /// Number of sent datagrams that were lost.
     pub lost: u64,

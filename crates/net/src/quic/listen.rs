@@ -45,7 +45,7 @@ const EARLY_BYTES: u64 = 1 << 20;
 /// Returns the current TLS configuration.
 pub(crate) type Certificates = dyn Fn() -> Arc<rustls::ServerConfig> + Send + Sync;
 
-/// The QUIC configuration of a server. All workers share it.
+/// The configuration of a QUIC server: parameters and certificates. All workers share it.
 pub struct Server {
     settings: Settings,
     certificates: Box<Certificates>,
@@ -59,10 +59,10 @@ struct Current {
 }
 
 impl Server {
-    /// Makes the configuration. `certificates` returns the TLS configuration; it is called for each
-    /// connection. `reset_key` is a secret for stateless resets. It must stay the same when the
-    /// server restarts, so that clients accept that their connection no longer exists.
-    /// RFC 9000 10.3
+    /// Makes the configuration. The listeners call `certificates` for each connection; it returns
+    /// the TLS configuration. `reset_key` is a secret for stateless resets. It must stay the same
+    /// when the server restarts, so that clients accept that their connection no longer exists. RFC
+    /// 9000 10.3
     ///
     /// # Errors
     /// The certificates cannot be used with QUIC, which is TLS 1.3 only.
@@ -132,18 +132,19 @@ fn quic(tls: &Arc<rustls::ServerConfig>) -> io::Result<Arc<QuicServerConfig>> {
 /// An event of a [`Listener`].
 #[derive(Debug)]
 pub enum ListenerEvent {
-    /// A client wants to connect.
+    /// A client wants to connect. This worker accepts, refuses or forwards the attempt.
     Incoming(Incoming),
-    /// A retransmission of a first packet that was forwarded to the worker with this index.
+    /// A client sent a first packet again, which this worker had forwarded. The caller sends the
+    /// [`Handover`] to the worker with this index.
     Retransmission(usize, Handover),
 }
 
-/// First packets of a connection for another worker, which passes them to
-/// [`Listener::take_over`].
+/// First packets of a connection that one worker forwards to another one. The receiving worker
+/// passes them to [`Listener::take_over`].
 #[derive(Debug)]
 pub struct Handover(Vec<Arrived>);
 
-/// The QUIC listener of one worker on one address. Clones refer to the same listener.
+/// The QUIC listener of one worker thread on one address. Clones refer to the same listener.
 #[derive(Clone)]
 pub struct Listener {
     endpoint: Rc<Endpoint>,
@@ -175,7 +176,7 @@ impl Listener {
         Ok(Self { endpoint })
     }
 
-    /// Waits for the next event.
+    /// Waits for the next connection attempt or forwarded packet.
     pub async fn next_event(&self) -> ListenerEvent {
         poll_fn(|context| {
             let mut queue = self.state().queue.borrow_mut();
@@ -199,8 +200,8 @@ impl Listener {
         .await
     }
 
-    /// Receives packets that another worker has forwarded. Returns the connection if they start
-    /// one.
+    /// Processes packets that another worker has forwarded to this one. Returns the connection
+    /// attempt if they start one; `None` if they belong to a known connection or are not valid.
     #[must_use]
     pub fn take_over(&self, handover: Handover) -> Option<Incoming> {
         let Handover(packets) = handover;
@@ -260,13 +261,14 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Address of the client, not validated.
+    /// Returns the address of the client. Before address validation an attacker can forge it.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Returns true if the server can still request address validation.
+    /// Returns whether [`request_validation`](Self::request_validation) is possible: false if the
+    /// client has already connected again with a token.
     #[must_use]
     pub fn may_be_validated(&self) -> bool {
         self.incoming
@@ -289,7 +291,7 @@ impl Incoming {
         }
     }
 
-    /// Refuses the connection.
+    /// Refuses the connection. The client receives an error packet.
     pub fn refuse(mut self) {
         let Some(incoming) = self.incoming.take() else {
             return;
@@ -300,10 +302,12 @@ impl Incoming {
         endpoint.respond(&bytes, &answer);
     }
 
-    /// Forwards the attempt to the worker with this index.
+    /// Forwards the attempt to the worker with this index. The caller sends the returned packets to
+    /// that worker.
     ///
     /// # Errors
-    /// Too many attempts were forwarded recently: serve it on this worker.
+    /// Too many attempts were forwarded recently. The caller gets the attempt back and serves it on
+    /// this worker.
     pub fn hand_over(mut self, worker: usize) -> Result<Handover, Self> {
         let state = self.listener.state();
         let first = self.packets.first();
@@ -329,11 +333,11 @@ impl Incoming {
         self.accept_or(|_| ()).await
     }
 
-    /// Like [`Incoming::accept`]. It calls `on_error` at once after a failure, and returns the
-    /// error only when the client sends no more packets.
+    /// Accepts the connection as [`Incoming::accept`] does. After a failure this function calls
+    /// `on_error` at once, but returns the error only when the client sends no more packets.
     ///
     /// # Errors
-    /// Those of [`Incoming::accept`].
+    /// As for [`Incoming::accept`].
     pub async fn accept_or(
         mut self,
         on_error: impl FnOnce(&io::Error),

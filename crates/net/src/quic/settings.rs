@@ -21,13 +21,13 @@ const DATAGRAMS: RangeInclusive<u16> = 1200..=65_487;
 /// Largest idle time-out: a day.
 const IDLE_MAX: Duration = Duration::from_secs(86_400);
 
-/// Congestion controller of a connection.
+/// Congestion controller of a QUIC connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
     /// CUBIC: treats loss as congestion. RFC 9438
     Cubic,
-    /// BBR: measures bandwidth and round-trip time, and keeps its rate if packets are lost on a
-    /// path that is not full.
+    /// BBR: measures bandwidth and round-trip time, and keeps the sending rate if packets are lost
+    /// on a path that is not full.
     #[default]
     Bbr,
     /// NewReno: treats loss as congestion, and recovers slowly. RFC 9002 7
@@ -37,7 +37,7 @@ pub enum Congestion {
 impl Congestion {
     const ALL: [Self; 3] = [Self::Cubic, Self::Bbr, Self::NewReno];
 
-    /// Name of the controller in configurations.
+    /// Returns the name of the controller in configurations: `cubic`, `bbr` or `newreno`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,28 +60,31 @@ impl Congestion {
     }
 }
 
-/// Parameters of one side of a connection. The default fits most networks.
+/// Parameters of one end of a QUIC connection. The default fits most networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Most received bytes that the application has not read, in bytes. It must hold the data of
-    /// one round trip, and of four if packets are lost: later data wait for the retransmission. 32
-    /// MiB are enough for 10 Gbit/s with 27 ms, or with losses for 2 Gbit/s with 30 ms.
+    /// Flow control window in bytes: maximum of received bytes that the application has not read,
+    /// from 64 KiB to 1 GiB. The window must hold the data of one round trip, and of four if
+    /// packets are lost: later data wait for the retransmission. 32 MiB are enough for 10 Gbit/s
+    /// with 27 ms, or with losses for 2 Gbit/s with 30 ms.
     pub receive_window: u32,
-    /// Most sent bytes that the peer has not acknowledged.
+    /// Maximum of sent bytes that the peer has not acknowledged, from 64 KiB to 1 GiB.
     pub send_window: u32,
-    /// Largest datagram of path MTU discovery in bytes, without the headers of UDP and IP. A value
-    /// above the MTU of the path costs a few probes.
+    /// Largest datagram that path MTU discovery tries, from 1200 to 65,487 bytes without the
+    /// headers of UDP and IP. A value above the MTU of the path costs a few probes.
     pub max_datagram: u16,
-    /// Congestion controller.
+    /// Congestion controller of the connection.
     pub congestion: Congestion,
-    /// Time without a packet from the peer after which the connection is lost.
+    /// Time without a packet from the peer after which the connection counts as lost: more than
+    /// zero, at most a day.
     pub idle_timeout: Duration,
-    /// Time without a packet after which this side sends a PING; `None` disables it.
+    /// Time without a packet after which this end sends a PING; `None` disables it. Must be shorter
+    /// than `idle_timeout`.
     pub keep_alive: Option<Duration>,
-    /// Limits the WRITEs of Samba clients with a slow QUIC library, so that large files do not need
-    /// hours. Only for servers.
+    /// Whether the server offers short WRITEs to Samba clients with a slow QUIC library, so that
+    /// large files do not need hours. A client ignores this.
     pub limit_samba_writes: bool,
-    /// Buffer of the kernel for each socket and direction, in bytes.
+    /// Size of the kernel's buffer for each UDP socket and direction, in bytes.
     pub socket_buffer: usize,
 }
 
@@ -102,7 +105,8 @@ impl Default for Settings {
     }
 }
 
-/// A parameter is out of its range, or a text is malformed.
+/// The reason why a parameter of QUIC is out of its range, or why its text is malformed. Displayed,
+/// it is a message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError(String);
 
@@ -155,14 +159,14 @@ impl FromStr for Settings {
     }
 }
 
-/// Converts KiB to bytes. The result saturates above the largest window.
+/// Converts KiB to bytes. The result saturates at 4 GiB.
 #[must_use]
 pub fn kib_to_bytes(kib: u32) -> u32 {
     kib.saturating_mul(1024)
 }
 
 impl Settings {
-    /// Checks the parameters.
+    /// Checks the ranges of all parameters and returns them unchanged.
     ///
     /// # Errors
     /// A parameter is out of its range.

@@ -14,7 +14,8 @@ use crate::smbdirect::Stream;
 use crate::smbdirect::once::Once;
 use crate::smbdirect::send::whole;
 
-/// Access to memory of the peer, and exposure of local memory. Clones refer to the same connection.
+/// RDMA access to memory of the peer of one SMB Direct connection, and registration of local memory
+/// for access by the peer (exposure). Clones refer to the same connection.
 ///
 /// Calling a function posts its operation. The operation starts when the future is polled, or when
 /// a later message is sent, and the peer gets that message after the bytes of a write. Dropping a
@@ -32,7 +33,8 @@ impl RdmaMemory {
         }
     }
 
-    /// Writes all parts, one after the other, into the peer's regions, one after the other.
+    /// Writes the bytes of all `parts` by RDMA into the regions `to` of the peer, both in order.
+    /// Returns the parts after the write.
     ///
     /// # Errors
     /// `InvalidInput` if the peer's regions have fewer bytes; nothing was written. Any other error
@@ -63,9 +65,9 @@ impl RdmaMemory {
     }
 
     /// Writes `length` bytes of a file, starting at `offset`, into the peer's memory, before it
-    /// returns and without a buffer. Returns whether it did. It returns false if the provider does
-    /// not support this, if the file ends, or if the data is not in the page cache. The peer's
-    /// memory may then hold any bytes.
+    /// returns and without a buffer. Returns true if all bytes were written. Returns false if the
+    /// provider does not support this, if the file ends before, or if the data is not in the page
+    /// cache. The peer's memory may then hold any bytes.
     pub fn write_file(
         &self,
         file: BorrowedFd<'_>,
@@ -78,7 +80,8 @@ impl RdmaMemory {
         has_space && state.pair.write_file(file, offset, length, &remote(to))
     }
 
-    /// Fills `range` of `buffer` with the bytes of the peer's regions, one after the other.
+    /// Fills `range` of `buffer` by RDMA with the bytes of the regions `from` of the peer, in
+    /// order. Returns the buffer after the read.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -97,7 +100,11 @@ impl RdmaMemory {
         }
     }
 
-    /// [`read`](Self::read) into a region that is not a buffer of the pool.
+    /// Fills `range` of `region` by RDMA with the bytes of the regions `from` of the peer. It
+    /// differs from [`read`](Self::read) only in the memory, which is not a buffer of the pool.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
     pub fn read_region(
         &self,
         from: &[BufferDescriptorV1],
@@ -138,8 +145,9 @@ impl RdmaMemory {
         }
     }
 
-    /// Exposes local memory to the peer. Later messages may contain its description, until the peer
-    /// invalidates it or [`Exposure::take_back`] ends the exposure.
+    /// Registers local memory so that the peer can access it by RDMA. Messages may contain the
+    /// [descriptor](Exposure::descriptor) until the peer invalidates its key or
+    /// [`Exposure::take_back`] ends the registration.
     ///
     /// # Errors
     /// The device accepts no more regions, or the connection has ended. The error returns the
@@ -168,8 +176,8 @@ impl Stream {
     }
 }
 
-/// Exposed local memory. Dropping it ends the exposure as soon as possible, and frees the memory
-/// then.
+/// Local memory that the peer can access by RDMA. Dropping it ends the access as soon as possible,
+/// and frees the memory then.
 pub struct Exposure {
     stream: Stream,
     descriptor: BufferDescriptorV1,
@@ -178,7 +186,8 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// The description of the memory for the peer.
+    /// Returns the descriptor of the memory (address, key and length), which a message carries to
+    /// the peer.
     #[must_use]
     pub fn descriptor(&self) -> BufferDescriptorV1 {
         self.descriptor

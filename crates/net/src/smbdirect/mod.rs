@@ -54,8 +54,8 @@ pub(crate) const PREFIX_INVALIDATES: u8 = 1;
 /// Length of that key in bytes.
 pub(crate) const KEY_LEN: usize = 4;
 
-/// A connection that sends and receives frames. Clones refer to the same connection. Dropping the
-/// last one ends it.
+/// An SMB Direct connection that sends and receives frames. Clones refer to the same connection.
+/// Dropping the last one ends it.
 #[derive(Clone)]
 pub struct Stream {
     owner: Rc<Owner>,
@@ -81,10 +81,11 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Connects and negotiates. Dropping the future ends the attempt.
+    /// Connects to an SMB Direct listener at `address` and negotiates the sizes of messages.
+    /// Dropping the future ends the attempt.
     ///
     /// # Errors
-    /// The address has no listener, or the peer does not support SMB Direct.
+    /// No listener at the address, or the peer does not support SMB Direct.
     pub async fn connect(
         handle: &Handle,
         provider: &dyn Provider,
@@ -97,7 +98,8 @@ impl Stream {
         Self::negotiate(handle, state, settings).await
     }
 
-    /// Accepts a peer and negotiates. Dropping the future ends the attempt.
+    /// Accepts a connection request of a peer and negotiates the sizes of messages. Dropping the
+    /// future ends the attempt.
     ///
     /// # Errors
     /// The peer does not support SMB Direct, or exceeds the time limit of the negotiation.
@@ -123,27 +125,29 @@ impl Stream {
         &self.owner.shared
     }
 
-    /// The negotiated sizes.
+    /// Returns the sizes of messages and of RDMA transfers that both peers negotiated.
     #[must_use]
     pub fn negotiated(&self) -> Negotiated {
         let negotiated = self.shared().state.borrow().negotiated;
         negotiated.expect("a stream is made of a connection that is ready")
     }
 
-    /// RDMA access to memory of the peer, and exposure of local memory.
+    /// Returns a handle for RDMA access to memory of the peer, and for the registration of local
+    /// memory.
     #[must_use]
     pub fn rdma_memory(&self) -> RdmaMemory {
         RdmaMemory::new(self)
     }
 
-    /// Raises the credits of an authenticated peer to the configured maximum. Before that, the
-    /// connection has memory for few receives.
+    /// Raises the receive credits of the peer to the configured maximum. The caller calls this
+    /// after the peer has logged in. Before that, the connection has memory for few receives.
     pub fn trust(&self) {
         self.shared().state.borrow_mut().trust();
         self.shared().changed();
     }
 
-    /// Bytes of pinned memory of the connection: its receives and the headers of its SENDs.
+    /// Returns the length in bytes of the memory that the connection pins: its receive buffers and
+    /// the headers of its SENDs.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.shared().state.borrow().memory_bytes()
@@ -154,13 +158,13 @@ impl Stream {
         self.shared().disconnect();
     }
 
-    /// The address of the peer.
+    /// Returns the IP address and port of the peer.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
         self.shared().peer
     }
 
-    /// The local address.
+    /// Returns the IP address and port of this end of the connection.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared().local

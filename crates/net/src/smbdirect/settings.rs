@@ -17,23 +17,26 @@ const ONE_SIDED: u32 = 256;
 /// any client could occupy.
 const CREDITS_BEFORE_LOGIN: u16 = 8;
 
-/// Settings of SMB Direct.
+/// Settings of an SMB Direct connection: polling, interrupts and time limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Time for which the queue pair is polled after its last event, before the task waits for an
+    /// Time for which a task polls the queue pair after its last event, before it waits for an
     /// interrupt.
     pub busy_poll: Duration,
     /// Interrupt moderation: number of completions that the device may collect, and the longest
-    /// delay.
+    /// delay before it raises an interrupt. `None` means an interrupt for each completion.
     pub moderation: Option<(u16, Duration)>,
-    /// Time limit of the negotiation. `None` means the default of SMB Direct.
+    /// Time limit of the negotiation. `None` means the default of SMB Direct: 5 seconds for a
+    /// server, 120 for a client.
     pub negotiate_timeout: Option<Duration>,
-    /// Time limit for a message that waits for a credit. `None` means the default of SMB Direct.
+    /// Time that a message may wait until the peer grants a credit; the connection ends then.
+    /// `None` means the default of SMB Direct.
     pub credit_timeout: Option<Duration>,
-    /// Silence of the peer after which this side sends a keep-alive. `None` means the default of
-    /// SMB Direct. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
+    /// Time without a message from the peer after which this end sends a keep-alive message. `None`
+    /// means the default of SMB Direct. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
     pub keep_alive_interval: Option<Duration>,
-    /// Time limit for the answer to a keep-alive. `None` means the default of SMB Direct.
+    /// Time limit for the answer to a keep-alive message; the connection ends then. `None` means
+    /// the default of SMB Direct.
     pub keep_alive_timeout: Option<Duration>,
 }
 

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use super::certificate::{AlternativeName, Holder};
 use super::{DistinguishedName, Fingerprint, FingerprintError, NameError};
 
-/// An entry of a list. Its text is `sha256:`, `issuer:`, `dns:`, `email:`, `uri:`,
-/// `upn:` or `ip:`, and then the value.
+/// An entry of a list of client certificates that may or may not connect. Its text is a kind
+/// (`sha256:`, `issuer:`, `dns:`, `email:`, `uri:`, `upn:` or `ip:`) and then the value.
 #[derive(Clone, Debug)]
 pub struct Identifier {
     text: String,
@@ -29,18 +29,18 @@ enum What {
     HostOf(String),
 }
 
-/// A malformed entry.
+/// Reason why the text of an [`Identifier`] is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentifierError {
-    /// The entry does not begin with a kind.
+    /// The text does not begin with a known kind: the text.
     Kind(String),
-    /// The value after the kind is empty.
+    /// The value after the kind is empty: the text.
     Empty(String),
-    /// The value after `sha256:` is malformed.
+    /// The value after `sha256:` is not a fingerprint: the reason.
     Fingerprint(FingerprintError),
-    /// The value after `issuer:` is malformed.
+    /// The value after `issuer:` is not a distinguished name: the reason.
     Issuer(NameError),
-    /// The value after `ip:` is not an IP address.
+    /// The value after `ip:` is not an IP address: the value.
     Address(String),
 }
 
@@ -137,12 +137,13 @@ fn is_host_of(host: &str, domain: &str) -> bool {
         .is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(domain))
 }
 
-/// Lists of clients that may and may not connect.
+/// Lists of client certificates with which clients may and may not connect.
 #[derive(Clone, Debug, Default)]
 pub struct AccessLists {
-    /// Allowed clients. If it is empty, all clients are allowed that are not denied.
+    /// Certificates of clients that may connect. If the list is empty, all clients may connect that
+    /// `deny` does not list.
     pub allow: Vec<Identifier>,
-    /// Denied clients. It overrides `allow`.
+    /// Certificates of clients that may not connect, even if `allow` lists them.
     pub deny: Vec<Identifier>,
 }
 
@@ -170,7 +171,7 @@ impl fmt::Display for Denial {
 }
 
 impl AccessLists {
-    /// Returns true if both lists are empty.
+    /// Returns whether both lists are empty, so that all clients may connect.
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty()
     }

@@ -10,38 +10,39 @@ use rustls::AlertDescription;
 
 use super::Fingerprint;
 
-/// Reason why TLS fails. Its text is a message for users.
+/// Reason why TLS cannot be set up, or why a handshake fails. Displayed, it is a message for users.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file cannot be read.
+    /// A certificate or key file cannot be read: path and error.
     Read(PathBuf, Arc<io::Error>),
-    /// A file cannot be written.
+    /// A certificate or key file cannot be written: path and error.
     Write(PathBuf, Arc<io::Error>),
-    /// A file is too large for certificates and keys.
+    /// A file is larger than any file of certificates and keys.
     TooLarge(PathBuf),
-    /// A file is not valid PEM, with the reason.
+    /// A file is not valid PEM: path and reason.
     NotPem(PathBuf, String),
     /// A file has no certificate.
     NoCertificate(PathBuf),
     /// A file has no unencrypted private key.
     NoKey(PathBuf),
-    /// A certificate in a file is invalid: its number from 1, and the reason.
+    /// A certificate in a file is invalid: path, number of the certificate in the file from 1, and
+    /// reason.
     BadCertificate(PathBuf, usize, String),
-    /// A key cannot be used, with the reason.
+    /// The key in a file cannot be used: path and reason.
     BadKey(PathBuf, String),
-    /// The key belongs to another certificate.
+    /// The private key does not belong to the certificate.
     KeyMismatch {
-        /// The file of the certificate.
+        /// Path of the file with the certificate.
         certificate: PathBuf,
-        /// The file of the key.
+        /// Path of the file with the key.
         key: PathBuf,
     },
     /// The server requests client certificates, and has no certificate authorities for them.
     NoClientAuthority,
-    /// A self-signed certificate cannot be made, with the reason.
+    /// A self-signed certificate cannot be made: the reason.
     NotMade(String),
-    /// The system has no certificate authorities, with the reason.
+    /// The system has no certificate authorities: the reason.
     NoSystemRoots(String),
     /// The text is not a valid host name.
     BadServerName(String),
@@ -49,62 +50,63 @@ pub enum Error {
     AddressAsName(IpAddr),
     /// The certificate of the server is not issued by a trusted authority.
     UnknownAuthority {
-        /// The server.
+        /// Name or address of the server as the client gave it.
         server: String,
-        /// Issuer of its certificate.
+        /// Issuer in the certificate of the server, as a distinguished name.
         issuer: String,
-        /// SHA-256 of its certificate.
+        /// SHA-256 of the certificate of the server.
         fingerprint: Fingerprint,
     },
-    /// The certificate is for other names.
+    /// The certificate of the server is for other names than the one that the client gave.
     WrongName {
-        /// The server.
+        /// Name or address of the server as the client gave it.
         server: String,
         /// The names that the certificate has.
         found: Vec<String>,
     },
-    /// The certificate, or one of its chain, has expired.
+    /// The certificate of the server, or one of its chain, has expired.
     Expired {
-        /// The server.
+        /// Name or address of the server as the client gave it.
         server: String,
-        /// End of its validity.
+        /// End of the validity of the certificate, as a date.
         not_after: String,
     },
-    /// The certificate, or one of its chain, is not valid yet.
+    /// The certificate of the server, or one of its chain, is not valid yet.
     NotYetValid {
-        /// The server.
+        /// Name or address of the server as the client gave it.
         server: String,
-        /// Start of its validity.
+        /// Start of the validity of the certificate, as a date.
         not_before: String,
     },
-    /// The certificate does not match a pinned fingerprint.
+    /// The certificate of the server does not match a pinned fingerprint.
     WrongFingerprint {
-        /// The server.
+        /// Name or address of the server as the client gave it.
         server: String,
-        /// SHA-256 of its certificate.
+        /// SHA-256 of the certificate of the server.
         found: Fingerprint,
     },
-    /// The certificate is not trusted for another reason.
+    /// The certificate of the server is not trusted for another reason.
     Untrusted {
-        /// The server.
+        /// Name or address of the server as the client gave it.
         server: String,
-        /// The reason.
+        /// The reason, as text for a user.
         why: String,
     },
-    /// The peer ended the handshake with this alert.
+    /// The peer ended the handshake with this TLS alert, for example because it refuses the
+    /// certificate.
     RefusedByPeer(AlertDescription),
-    /// TLS cannot be configured, with the reason.
+    /// The TLS library does not accept a setting: the reason.
     Settings(String),
 }
 
 impl Error {
-    /// The error for a TLS alert with which the peer ended the handshake. The alert code is the
-    /// lowest byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
+    /// Makes the error for a TLS alert with which the peer ended the handshake. The alert code is
+    /// the lowest byte of a CRYPTO_ERROR of QUIC. RFC 9001 4.8
     pub fn from_alert(alert: u8) -> Self {
         Self::RefusedByPeer(alert.into())
     }
 
-    /// The TLS error inside an I/O error, if there is one.
+    /// Returns the TLS error inside an I/O error of this crate; `None` if it has another cause.
     pub fn within(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
@@ -117,7 +119,8 @@ impl Error {
         Self::Write(path.to_owned(), Arc::new(error))
     }
 
-    /// Returns true if the identity of the peer is not trusted, as opposed to local errors.
+    /// Returns whether the certificate of the peer is not trusted; false for local errors such as
+    /// an unreadable file.
     pub fn is_distrust(&self) -> bool {
         matches!(
             self,

@@ -10,7 +10,7 @@ use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
 impl Fingerprint {
-    /// The fingerprint of a certificate in DER form.
+    /// Computes the fingerprint of a certificate in DER form.
     pub fn of(certificate: &[u8]) -> Self {
         let hash = digest(&SHA256, certificate);
         let bytes = hash.as_ref().try_into();
@@ -18,12 +18,12 @@ impl Fingerprint {
     }
 }
 
-/// A malformed fingerprint.
+/// Reason why the text of a [`Fingerprint`] is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FingerprintError {
-    /// The text has this number of digits in place of 64.
+    /// The text has this number of hexadecimal digits in place of 64.
     Length(usize),
-    /// The character is not a hexadecimal digit.
+    /// The text has this character, which is not a hexadecimal digit.
     NotADigit(char),
 }
 

@@ -32,7 +32,8 @@ pub use pem::CertificateFiles;
 pub use server::{CertificateSource, ClientCertificates, ClientPolicy, Server, ServerSettings};
 pub use server_verification::{Client, ClientSettings, Handshake, Trust};
 
-/// The ALPN protocol of SMB. \[MS-SMB2\] 2.1
+/// The protocol name by which client and server select SMB in the TLS handshake (ALPN). \[MS-SMB2\]
+/// 2.1
 pub const ALPN: &[u8] = b"smb";
 
 /// The cryptography provider, aws-lc as in the other crates.

@@ -41,8 +41,8 @@ const KINDS: [(&str, &str); 27] = [
     ("ORGANIZATIONIDENTIFIER", "2.5.4.97"),
 ];
 
-/// A distinguished name. It is printed in the form of Windows and RFC 4514, with the most specific
-/// part first: `CN=nas, O=Example, C=DE`.
+/// A distinguished name of the issuer or subject of a certificate. Displayed, it is in the form of
+/// Windows and RFC 4514, with the most specific part first: `CN=nas, O=Example, C=DE`.
 #[derive(Clone, Debug)]
 pub struct DistinguishedName {
     /// The parts in the order of the certificate, the most general one first.
@@ -56,18 +56,18 @@ struct Attribute {
     value: String,
 }
 
-/// A malformed distinguished name.
+/// Reason why the text of a [`DistinguishedName`] is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// The name is empty.
+    /// The text of the name is empty.
     Empty,
-    /// The name is too long.
+    /// The text of the name is too long.
     TooLong,
-    /// This part is not `KIND=value`.
+    /// A part of the text is not `KIND=value`: that part.
     NotAnAttribute(String),
-    /// There is no attribute type with this name.
+    /// An attribute type, such as `CN`, is not known: that type.
     UnknownKind(String),
-    /// A quotation mark or an escape is not complete.
+    /// A quotation mark or an escape in the text is not complete.
     Unfinished,
 }
 
@@ -108,8 +108,8 @@ impl DistinguishedName {
         }
     }
 
-    /// Compares two names, without regard to case and white space (RFC 5280 7.1), and to the order
-    /// of the parts: tools print both orders.
+    /// Returns whether two names are equal, without regard to case and white space (RFC 5280 7.1),
+    /// and to the order of the parts: tools print both orders.
     pub fn is(&self, other: &Self) -> bool {
         let (own, other) = (self.folded(), other.folded());
         own.len() == other.len()

@@ -22,12 +22,12 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Mode bits that a key should not have: access for others, and write access for the group.
 const LOOSE_MODE: u32 = 0o027;
 
-/// A certificate and its key. Both may be in one file.
+/// Paths of the PEM files with a certificate and its private key. Both may be the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The chain: the certificate, then its issuers, without the root.
+    /// File with the certificate chain: the certificate, then its issuers, without the root.
     pub certificate: PathBuf,
-    /// The private key: PKCS#8, SEC1 or PKCS#1, not encrypted.
+    /// File with the private key: PKCS#8, SEC1 or PKCS#1, not encrypted.
     pub key: PathBuf,
 }
 

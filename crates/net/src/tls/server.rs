@@ -23,54 +23,56 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The purpose of [`Server::reset_key`], for its derivation.
 const RESET_KEY: &[u8] = b"smbeam: stateless resets of QUIC";
 
-/// Certificates of a server and of its clients.
+/// TLS settings of a server: its certificate, and the policy for certificates of clients.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// The certificate of the server.
+    /// Source of the certificate of the server.
     pub certificate: CertificateSource,
-    /// The policy for client certificates.
+    /// Policy for the certificates of clients.
     pub clients: ClientCertificates,
 }
 
-/// Source of the server's certificate.
+/// Source of the certificate of a server.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// Files of the administrator.
+    /// PEM files that the administrator provides.
     Files(CertificateFiles),
     /// A self-signed certificate, which the server makes at its first start.
     SelfSigned {
-        /// Directory for certificate and key. It is created if it does not exist.
+        /// Directory in which the server stores the certificate and its key. The server creates a
+        /// missing directory.
         directory: PathBuf,
-        /// Names and addresses in the certificate. The first one is its subject.
+        /// Host names and addresses in the certificate. The first one is its subject.
         names: Vec<String>,
     },
 }
 
-/// Policy for client certificates.
+/// Policy of a server for the certificates of clients.
 #[derive(Clone, Debug, Default)]
 pub struct ClientCertificates {
     /// Whether clients need a certificate.
     pub policy: ClientPolicy,
-    /// PEM file of the certificate authorities of clients.
+    /// PEM file with the certificate authorities that issue certificates of clients. Required
+    /// unless the policy is [`ClientPolicy::No`].
     pub authorities: Option<PathBuf>,
-    /// Which clients with a valid certificate may connect.
+    /// Lists of the clients with a valid certificate that may and may not connect.
     pub access: AccessLists,
 }
 
-/// Whether clients need a certificate.
+/// Whether the clients of a server need a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientPolicy {
     /// The server requests no client certificates.
     #[default]
     No,
-    /// The server requests certificates, and verifies them if clients send one.
+    /// The server requests a certificate and verifies it if the client sends one.
     Optional,
     /// Clients without a valid certificate cannot connect.
     Required,
 }
 
 impl ServerSettings {
-    /// Reads the files of a server, and writes nothing.
+    /// Checks the settings: reads all files of certificates and keys, and writes nothing.
     ///
     /// # Errors
     /// The reason why a server with these settings does not start.
@@ -92,7 +94,8 @@ impl ServerSettings {
     }
 }
 
-/// The TLS configuration of a running server. It follows changes of the files.
+/// The TLS configuration of a running server. When the files of certificates and keys change, later
+/// handshakes use their new content.
 ///
 /// The certificate verifier does not know the address of the client. Run handshakes inside a
 /// [`tracing::Span`] with the peer, so that the log line about a refused client has its address.
@@ -159,8 +162,8 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Reads the files, or makes the certificate. Later reads have the rights that the calling
-    /// thread has now.
+    /// Reads the files of certificates and keys, or makes a self-signed certificate. Later reads of
+    /// changed files have the file permissions that the calling thread has now.
     ///
     /// # Errors
     /// A file is missing or invalid, or cannot be written.
@@ -193,9 +196,9 @@ impl Server {
         }))
     }
 
-    /// The configuration for the next handshake. Call it for each handshake: it reads changed
-    /// files, at most every few seconds. Unchanged files result in the same [`Arc`]. Errors are
-    /// logged, and the old configuration stays in use.
+    /// Returns the configuration for the next handshake. The caller calls this for each handshake:
+    /// it checks the files for changes, at most every few seconds. Unchanged files result in the
+    /// same [`Arc`]. Errors are logged, and the old configuration stays in use.
     pub fn config(&self) -> Arc<ServerConfig> {
         let mut state = self.lock();
         if state.checked.elapsed() >= CHECK_INTERVAL {
@@ -205,23 +208,24 @@ impl Server {
         Arc::clone(&state.current.config)
     }
 
-    /// Reads the files now if they have changed.
+    /// Reads the files now if they have changed. Errors are logged, and the old configuration stays
+    /// in use.
     pub fn reload(&self) {
         self.check(&mut self.lock());
     }
 
-    /// A secret for stateless resets. It depends on the private key only, so that a restarted
-    /// server can reset the connections of its predecessor.
+    /// Returns a secret for the stateless resets of QUIC (RFC 9000 10.3). The secret depends on the
+    /// private key only, so that a restarted server can reset the connections of its predecessor.
     pub fn reset_key(&self) -> [u8; 32] {
         self.reset_key
     }
 
-    /// SHA-256 of the certificate.
+    /// Returns the SHA-256 fingerprint of the certificate that the server uses now.
     pub fn fingerprint(&self) -> Fingerprint {
         self.lock().current.fingerprint
     }
 
-    /// Returns true if the certificate is self-signed, so that clients must pin it.
+    /// Returns whether the certificate is self-signed, so that clients must pin it.
     pub fn is_self_signed(&self) -> bool {
         self.is_self_signed
     }

@@ -20,32 +20,34 @@ use super::certificate::{Holder, hosts, parsed};
 use super::pem::certificates;
 use super::{ALPN, CertificateFiles, Error, Fingerprint, client_verification, provider};
 
-/// Verification of the server, and the certificate of the client.
+/// TLS settings of a client: verification of servers, and the certificate of the client.
 #[derive(Clone, Debug, Default)]
 pub struct ClientSettings {
-    /// Certificates of servers that the client trusts.
+    /// The server certificates that the client trusts.
     pub trust: Trust,
-    /// Allows certificates for the IP address of the server in place of its name.
+    /// Whether a certificate may be valid for the IP address of the server in place of a host name.
+    /// If not, a server that is given by its address is refused.
     pub allow_address: bool,
-    /// Certificate of the client, for servers that request one.
+    /// Certificate of the client, for servers that request one; `None` if the client has none.
     pub identity: Option<CertificateFiles>,
 }
 
-/// Certificates of servers that a client trusts.
+/// The server certificates that a client trusts.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// Certificates of the system's authorities.
+    /// Certificates that an authority of the system has issued.
     #[default]
     System,
-    /// Certificates of the authorities in a PEM file, and the certificates in the file.
+    /// Certificates that an authority in this PEM file has issued, and the certificates in the file
+    /// themselves.
     File(PathBuf),
-    /// Certificates with these fingerprints. Their names and dates are not verified.
+    /// Certificates with one of these fingerprints. Their names and dates are not verified.
     Pinned(Vec<Fingerprint>),
-    /// All certificates. Each use logs a warning.
+    /// All certificates, without verification. Each use logs a warning.
     Anything,
 }
 
-/// The TLS configuration of a client for one server.
+/// The TLS configuration of a client for one server name.
 #[derive(Clone, Debug)]
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -62,7 +64,8 @@ pub struct Handshake {
 }
 
 impl Client {
-    /// The configuration for a server with this name or address.
+    /// Reads the files of `settings` and makes the configuration for the server with this host name
+    /// or IP address.
     ///
     /// # Errors
     /// The name is not a valid host name, an address is not allowed, or a file is missing or
@@ -92,7 +95,8 @@ impl Client {
         })
     }
 
-    /// The configuration for a new connection to the server.
+    /// Makes the configuration for a new connection to the server. Each connection needs a separate
+    /// one.
     pub fn handshake(&self) -> Handshake {
         let verifier = Arc::new(Verifier::new(&self.server, &self.trusted));
         let shared: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
@@ -106,14 +110,14 @@ impl Client {
 }
 
 impl Handshake {
-    /// The configuration for rustls. The handshake must use the name that was given to
+    /// Returns the configuration for rustls. The handshake must use the name that was given to
     /// [`Client::new`].
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 
-    /// The reason why the certificate of the server was refused, if it was. It has more detail than
-    /// a TLS alert.
+    /// Returns the reason why the client refused the certificate of the server, with more detail
+    /// than a TLS alert. `None` if it was not refused.
     pub fn refusal(&self) -> Option<Error> {
         self.verifier.refusal().clone()
     }

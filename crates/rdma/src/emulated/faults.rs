@@ -3,26 +3,27 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Environment variable with the [`Faults`] of a process.
+/// Name of the environment variable with the [`Faults`] of a process.
 pub const VARIABLE: &str = "SMBEAM_RDMA_FAULTS";
 
-/// How often each fault happens; 0 means never. In text:
-/// `seed=7,lost=1000,key=500,torn=300,disconnect=200`.
+/// Faults that the emulation injects, for tests, and the rate of each; 0 means never. The text form
+/// is `seed=7,lost=1000,key=500,torn=300,disconnect=200`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Seed of the random numbers.
+    /// Seed of the random numbers that choose the operations.
     pub seed: u64,
-    /// One of this number of operations loses its completion until the connection ends.
+    /// On average one of this number of operations reports no completion until the connection ends.
     pub lost: u64,
-    /// One of this number of one-sided operations uses a wrong key.
+    /// On average one of this number of RDMA READs and WRITEs uses a wrong key of the peer's
+    /// memory.
     pub key: u64,
-    /// One of this number of RDMA READs fails after half of its bytes.
+    /// On average one of this number of RDMA READs fails after half of its bytes.
     pub torn: u64,
     /// Number of operations after which each connection ends.
     pub disconnect: u64,
 }
 
-/// A text that describes no faults.
+/// The reason why a text describes no [`Faults`]. Displayed, it is a message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultsError(String);
 
@@ -59,7 +60,8 @@ impl FromStr for Faults {
 }
 
 impl Faults {
-    /// Reads the faults from the environment. Without the variable no fault happens.
+    /// Returns the faults of the environment variable [`VARIABLE`]. Without the variable no fault
+    /// happens.
     ///
     /// # Errors
     /// The variable is not a valid list of faults.

@@ -33,7 +33,8 @@ pub use faults::{Faults, FaultsError, VARIABLE};
 /// Range of ports for listeners and clients without a fixed port. RFC 6335 6
 const ANY_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
 
-/// The provider. Processes that connect to each other use the same directory.
+/// A provider of RDMA connections that needs no device: it connects processes of one machine.
+/// Processes that connect to each other use the same directory.
 #[derive(Debug)]
 pub struct Emulated {
     directory: PathBuf,
@@ -41,7 +42,8 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Uses a directory, and creates it if it does not exist.
+    /// Makes the provider with this directory for its sockets, which is created if it does not
+    /// exist. The connections inject `faults`.
     ///
     /// # Errors
     /// The directory cannot be created.

@@ -11,23 +11,23 @@ use super::ffi;
 const CM_NAME: &str = "librdmacm.so.1";
 const VERBS_NAME: &str = "libibverbs.so.1";
 
-/// Why RDMA devices are not usable.
+/// Reason why the libraries of RDMA devices are not usable.
 #[derive(Clone, Debug)]
 pub enum LoadError {
     /// A library is missing or cannot be loaded.
     Library {
-        /// File name of the library.
+        /// File name of the library, for example `libibverbs.so.1`.
         name: String,
-        /// The message of the loader.
+        /// The message of the dynamic loader.
         why: String,
     },
-    /// The system starts no more threads.
+    /// The system refuses a thread for the provider: the error of the system.
     Thread(String),
-    /// A library lacks a function: it is a different or an old library.
+    /// A library lacks a function, because it is a different or an old library.
     Function {
-        /// File name of the library.
+        /// File name of the library, for example `libibverbs.so.1`.
         name: String,
-        /// Name of the function.
+        /// Name of the missing function.
         function: &'static str,
     },
 }

@@ -34,13 +34,14 @@ use crate::provider::{Attributes, Listener, Network, Provider, QueuePair};
 
 pub use self::library::LoadError;
 
-/// The provider for the devices of this machine.
+/// The provider of RDMA connections over the devices of this machine, by librdmacm and libibverbs.
 pub struct Verbs {
     devices: Arc<Devices>,
 }
 
 impl Verbs {
-    /// Loads the libraries. Devices may be added later, so this does not check for one.
+    /// Loads librdmacm and libibverbs. Devices may be added later, so this does not check for a
+    /// device.
     ///
     /// # Errors
     /// A library is missing or has the wrong version.

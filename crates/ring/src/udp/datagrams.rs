@@ -4,18 +4,18 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::BytesMut;
 
-/// Datagrams from one peer that arrived together.
+/// Datagrams from one sender that the kernel delivered together.
 #[derive(Debug)]
 pub struct Datagrams {
-    /// The payloads of the datagrams, one after the other.
+    /// The contents of the datagrams, one after the other.
     pub bytes: BytesMut,
     /// Length of each datagram in bytes; the last one may be shorter.
     pub segment: usize,
-    /// Address of the sender.
+    /// Address and port of the sender.
     pub peer: SocketAddr,
-    /// Destination address of the datagrams, where the kernel reports it.
+    /// Destination IP address of the datagrams; `None` if the kernel does not report it.
     pub local: Option<IpAddr>,
-    /// The two bits of explicit congestion notification. RFC 3168 5
+    /// The two bits of explicit congestion notification in the IP header (0 to 3). RFC 3168 5
     pub ecn: u8,
 }
 

@@ -14,16 +14,17 @@ use crate::epoll::Direction;
 use crate::op::{Hold, Pinned};
 use crate::sys::RawAddress;
 
-/// Destination and form of a batch of datagrams.
+/// Destination and form of a batch of datagrams to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
-    /// Bytes of each datagram except the last. `None` for one datagram.
+    /// Length in bytes of each datagram except the last one, which may be shorter. `None` if the
+    /// batch is one datagram.
     pub segment: Option<usize>,
-    /// Destination address.
+    /// Destination address and port of all datagrams.
     pub peer: SocketAddr,
-    /// Source address, if the socket has several.
+    /// Source IP address; `None` lets the kernel choose among those of the socket.
     pub local: Option<IpAddr>,
-    /// The two bits of explicit congestion notification.
+    /// The two bits of explicit congestion notification in the IP header (0 to 3). RFC 3168 5
     pub ecn: u8,
 }
 
@@ -39,10 +40,11 @@ struct Batch {
 impl Pinned for Batch {}
 
 impl Udp {
-    /// Sends without waiting. Datagrams that the network refuses are lost, as UDP allows.
+    /// Sends a batch of datagrams without waiting. `bytes` are their contents, one after the other.
+    /// Datagrams that the network refuses are lost, as UDP allows.
     ///
     /// # Errors
-    /// `WouldBlock` if the socket is full.
+    /// `WouldBlock` if the buffer of the socket is full.
     pub fn try_send(&self, bytes: &[u8], outgoing: &Outgoing) -> io::Result<()> {
         match self.try_batch(bytes, outgoing) {
             Err(error) if outgoing.segment.is_some() && is_no_offload(&error) => {
@@ -86,7 +88,8 @@ impl Udp {
         }
     }
 
-    /// Waits until the socket has space, sends, and returns the memory.
+    /// Sends a batch of datagrams and returns its memory. Waits while the buffer of the socket is
+    /// full. Datagrams that the network refuses are lost, as UDP allows.
     pub async fn send(&self, bytes: Vec<u8>, outgoing: Outgoing) -> Vec<u8> {
         let shared = &*self.shared;
         if let Some(token) = shared.source {

@@ -19,13 +19,13 @@ use crate::epoll::Direction;
 use crate::op::Hold;
 use crate::runtime::Handle;
 
-/// Largest number of bytes of one send: the largest IPv4 packet without its IP and UDP headers. The
-/// kernel refuses a larger batch, also one of small datagrams.
+/// Largest number of bytes of one batch of datagrams: the largest IPv4 packet without its IP and
+/// UDP headers. The kernel refuses a larger batch, also one of small datagrams.
 pub const DATAGRAMS_BYTES_MAX: usize = 65_535 - 20 - 8;
 /// Largest number of datagrams of one send. Linux: UDP_MAX_SEGMENTS, which is 64 in older kernels.
 const SEGMENTS_MAX: usize = 64;
 
-/// A UDP socket of this thread. Clones refer to the same socket.
+/// A UDP socket of this thread's runtime. Clones refer to the same socket.
 #[derive(Clone)]
 pub struct Udp {
     pub(super) shared: Rc<Shared>,
@@ -45,7 +45,8 @@ pub(super) struct Shared {
 }
 
 impl Udp {
-    /// Takes over a bound socket. Its datagrams are never fragmented.
+    /// Makes a socket of this thread's runtime from a bound socket, with these sizes of the
+    /// kernel's buffers. Its datagrams are never fragmented.
     ///
     /// # Errors
     /// The kernel lacks a required socket option.
@@ -70,20 +71,21 @@ impl Udp {
         })
     }
 
-    /// The local address of the socket.
+    /// Returns the local IP address and port of the socket.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.local
     }
 
-    /// Largest number of datagrams of `bytes` bytes each in one send.
+    /// Returns the largest number of datagrams, of `bytes` bytes each, that one batch may have.
     #[must_use]
     pub fn segments(&self, bytes: usize) -> usize {
         let fitting = DATAGRAMS_BYTES_MAX / bytes.max(1);
         fitting.clamp(1, self.shared.segments.get())
     }
 
-    /// Receives the next datagrams. A connected socket reports here that the peer's port is closed.
+    /// Waits for the next datagrams and returns them. A connected socket reports here that the
+    /// peer's port is closed.
     ///
     /// # Errors
     /// An ICMP error for sent datagrams, or the runtime has ended.
@@ -91,7 +93,7 @@ impl Udp {
         poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// `recv` for hand-written futures.
+    /// Like [`recv`](Self::recv), as a poll function for hand-written futures.
     pub fn poll_recv(&self, context: &mut Context<'_>) -> Poll<io::Result<Datagrams>> {
         match self.shared.source {
             None => self.shared.poll_uring(context),

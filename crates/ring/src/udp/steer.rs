@@ -6,13 +6,14 @@ use std::os::fd::AsFd;
 
 use super::sys;
 
-/// Makes the kernel choose among the `count` sockets that share the address of `socket`
-/// (SO_REUSEPORT), in the order of their bind. The index is the first two bytes of the connection
-/// id, modulo `count`. RFC 8999 5.1 and 5.2 define the position of the id for every version: in a
-/// long header after the version and a length byte, in a short header at once.
+/// Makes the kernel choose the receiving socket of each datagram among the `count` sockets that
+/// share the address of `socket` (SO_REUSEPORT), in the order of their bind. The index of the
+/// socket is the number in the first two bytes of the QUIC connection id, modulo `count`. RFC 8999
+/// 5.1 and 5.2 define the position of the id for every version: in a long header after the version
+/// and a length byte, in a short header at once.
 ///
 /// # Errors
-/// The kernel does not support such programs, or the socket is not in a group.
+/// The kernel does not support BPF programs for this, or the socket is not in a group.
 pub fn steer(socket: &UdpSocket, count: u32) -> io::Result<()> {
     let load_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
     let load_two = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;

@@ -136,7 +136,7 @@ pub struct Posix {
 pub struct Usage {
     /// Number of open files of the share.
     pub opens: usize,
-    /// Number of directories whose names are in the index.
+    /// Number of directories with names in the index.
     pub indexed_directories: usize,
     /// Memory of the index in bytes, estimated.
     pub index_bytes: usize,
