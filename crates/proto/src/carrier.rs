@@ -1,20 +1,21 @@
 //! The properties of a transport that the protocol depends on.
 
-/// The properties of the transport of a connection. The driver passes them to a new connection.
+/// The properties of a transport that the SMB2 protocol depends on. The driver passes them to each
+/// new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carrier {
     /// Whether a frame can be longer than 64 KiB. False for the NetBIOS session service: its
     /// length field is too short.
     pub large_frames: bool,
-    /// Whether the transport encrypts and authenticates: QUIC, where the server has a certificate.
-    /// \[MS-SMB2\] 2.2.3.1.5
+    /// Whether the transport encrypts the bytes and authenticates the server by a certificate. True
+    /// for QUIC. \[MS-SMB2\] 2.2.3.1.5
     pub secure: bool,
     /// The limits of RDMA; `None` for a transport other than SMB Direct. With RDMA, the server
     /// reads and writes memory of the client directly.
     pub rdma: Option<RdmaLimits>,
-    /// Length of a WRITE in bytes that NEGOTIATE advises as the maximum, for clients to which
-    /// larger ones are expensive. The server accepts larger ones all the same. `None` gives no
-    /// advice.
+    /// Largest length of a WRITE in bytes that the server announces in NEGOTIATE, for clients with
+    /// a transport that is slow for larger ones. The server accepts larger ones nevertheless.
+    /// `None` announces the configured maximum.
     pub write_hint: Option<u32>,
 }
 
@@ -24,11 +25,13 @@ pub struct RdmaLimits {
     /// Maximum length in bytes of the memory of one READ or WRITE: Connection.MaxReadWriteSize.
     pub max_read_write: u32,
     /// Maximum number of memory segments of one READ or WRITE. The server posts a work request for
-    /// each.
+    /// each segment.
     pub max_descriptors: usize,
-    /// Maximum length in bytes of a message to the peer: the peer's MaxFragmentedSize.
+    /// Maximum length in bytes of a message to the peer: the MaxFragmentedSize that the peer
+    /// announced.
     pub max_send: u32,
-    /// Maximum length in bytes of a message from the peer.
+    /// Maximum length in bytes of a message from the peer: the MaxFragmentedSize that this end
+    /// announced.
     pub max_receive: u32,
 }
 
@@ -38,7 +41,7 @@ pub struct RdmaLimits {
 const MESSAGE_OVERHEAD: u32 = 4096;
 
 impl Carrier {
-    /// Direct TCP.
+    /// The properties of direct TCP.
     pub const TCP: Self = Self {
         large_frames: true,
         secure: false,
@@ -46,19 +49,19 @@ impl Carrier {
         write_hint: None,
     };
 
-    /// The NetBIOS session service.
+    /// The properties of the NetBIOS session service over TCP.
     pub const NBT: Self = Self {
         large_frames: false,
         ..Self::TCP
     };
 
-    /// QUIC.
+    /// The properties of QUIC, without a hint for the length of WRITEs.
     pub const QUIC: Self = Self {
         secure: true,
         ..Self::TCP
     };
 
-    /// SMB Direct with these limits.
+    /// Returns the properties of an SMB Direct connection with these limits.
     pub const fn smb_direct(limits: RdmaLimits) -> Self {
         Self {
             rdma: Some(limits),

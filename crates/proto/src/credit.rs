@@ -10,7 +10,8 @@ use alloc::collections::BTreeSet;
 
 use wire::MessageId;
 
-/// The MessageIds that a client may use. \[MS-SMB2\] 3.3.1.7, CommandSequenceWindow
+/// The set of MessageIds that a client may use, as the server tracks it. \[MS-SMB2\] 3.3.1.7,
+/// CommandSequenceWindow
 #[derive(Debug)]
 pub struct SequenceWindow {
     /// The lowest unused id.
@@ -35,8 +36,9 @@ impl SequenceWindow {
         }
     }
 
-    /// Uses the `charge` ids from `first` on, a charge of 0 counting as 1. Returns false, and uses
-    /// none, if one of them is outside the window or already used. \[MS-SMB2\] 3.3.5.2.3
+    /// Marks the `charge` MessageIds from `first` on as used; a charge of 0 counts as 1. Returns
+    /// false, without an effect, if one of them is outside the window or already used. \[MS-SMB2\]
+    /// 3.3.5.2.3
     #[must_use]
     pub fn take(&mut self, first: MessageId, charge: u16) -> bool {
         let first = first.0;
@@ -59,7 +61,8 @@ impl SequenceWindow {
         true
     }
 
-    /// Grants up to `wanted` further ids, within the limit. Returns the number of granted ids.
+    /// Grants up to `wanted` further MessageIds (credits) to the client, within the limit. Returns
+    /// the number of granted ids.
     #[must_use]
     pub fn grant(&mut self, wanted: u16) -> u16 {
         let room = self.limit.saturating_sub(self.high - self.low);

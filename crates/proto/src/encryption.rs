@@ -9,24 +9,26 @@ use wire::SessionId;
 use wire::header::SIGNATURE;
 use wire::transform::{ASSOCIATED_DATA, FLAG_ENCRYPTED, TRANSFORM_LEN, Transform};
 
-/// How to sign a message. The driver calls [`Sign::apply`] once the payload is in memory.
+/// Key and nonce to sign one message. The driver calls [`Sign::apply`] once the payload is in
+/// memory.
 #[derive(Clone)]
 pub struct Sign {
-    /// The key of the session or channel.
+    /// The signing key of the session or channel.
     pub key: Arc<SigningKey>,
-    /// The nonce of AES-GMAC. The other algorithms ignore it.
+    /// The nonce of the signature, which only AES-GMAC uses.
     pub nonce: SigningNonce,
 }
 
-/// How to encrypt a frame. The driver calls [`FrameEncryption::apply`] once every payload is in
-/// memory.
+/// Key, nonce and session id to encrypt one frame. The driver calls [`FrameEncryption::apply`] once
+/// every payload is in memory.
 #[derive(Clone)]
 pub struct FrameEncryption {
-    /// The session's encryption key for outbound frames.
+    /// The encryption key of the session for outbound frames.
     pub key: Arc<EncryptionKey>,
-    /// Unique per key. The cipher uses the first [`crypto::Cipher::nonce_len`] bytes.
+    /// The nonce, which must be unique for the key. The cipher uses the first
+    /// [`crypto::Cipher::nonce_len`] bytes.
     pub nonce: [u8; 16],
-    /// The session that the transform header names.
+    /// The SessionId in the transform header, by which the peer finds the key.
     pub session_id: SessionId,
 }
 

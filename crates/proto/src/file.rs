@@ -17,30 +17,30 @@ use crate::path::SharePath;
 use crate::pattern::Pattern;
 use crate::token::Token;
 
-/// Identifies a share: its index in the configuration.
+/// Identifies a share of the server: the index of the share in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShareId(pub u32);
 
-/// Identifies an open file of a file system. Valid in the whole process, so that channels on
-/// several workers can use one open.
+/// Identifies an open file of a file system. The value is valid in the whole process, so that
+/// several threads can use one open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalOpen {
-    /// The share of the file system.
+    /// The share that the file is on.
     pub share: ShareId,
-    /// The slot in the table of the file system.
+    /// Number of the open in the table of the file system.
     pub slot: u64,
 }
 
-/// A request of the core to a file system.
+/// A request of the core to the file system of a share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
-    /// Opens or creates a file. Answered with [`Outcome::Opened`].
+    /// Opens or creates a file. The file system answers with [`Outcome::Opened`].
     Open(OpenPlan),
-    /// Opens an existing file by its handle. Answered with [`Outcome::Opened`];
-    /// OBJECT_NAME_NOT_FOUND if the file no longer exists, NOT_SUPPORTED if the file system has no
-    /// handles.
+    /// Opens an existing file by its handle. The file system answers with [`Outcome::Opened`], with
+    /// OBJECT_NAME_NOT_FOUND if the file no longer exists, and with NOT_SUPPORTED if the file
+    /// system has no handles.
     Reopen(ReopenPlan),
-    /// Runs an operation on an open, with the token that the file was opened with.
+    /// Runs an operation on an open, under the identity with which the file was opened.
     OnOpen(LocalOpen, Operation),
 }
 
@@ -55,26 +55,26 @@ impl FileOp {
     }
 }
 
-/// An operation on an open file or directory.
+/// An operation on an open file or directory, which the core requests from a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Closes the open. Answered with [`Outcome::Done`]. Never fails, even if the open does not
     /// exist.
     Close,
-    /// Reads the metadata. Answered with [`Outcome::Metadata`].
+    /// Queries the metadata of the file. Answered with [`Outcome::Metadata`].
     Stat,
     /// Truncates the file to 0 bytes and replaces its attributes, as CREATE with an overwriting
     /// disposition does. Answered with [`Outcome::Metadata`].
     Overwrite {
-        /// The new attributes. The file system adds ARCHIVE.
+        /// The new DOS attributes. The file system adds ARCHIVE.
         attributes: FileAttributes,
-        /// Space to reserve in bytes.
+        /// Disk space to reserve in bytes.
         allocation: u64,
     },
-    /// Changes times and attributes. Answered with [`Outcome::Metadata`].
+    /// Changes times and DOS attributes of the file. Answered with [`Outcome::Metadata`].
     SetBasic(BasicChanges),
-    /// Sets the Unix permissions (chmod), which alone decide about access. Answered with
-    /// [`Outcome::Metadata`].
+    /// Sets the Unix permissions of the file (chmod), which alone decide about access from then on.
+    /// Answered with [`Outcome::Metadata`].
     SetMode {
         /// The nine permission bits. The other bits of st_mode do not change.
         mode: u32,
@@ -84,18 +84,18 @@ pub enum Operation {
         /// New length of the file in bytes.
         length: u64,
     },
-    /// Reserves space. A length below the end of the file truncates it. Answered with
-    /// [`Outcome::Done`].
+    /// Reserves disk space for the file. A length below the end of the file truncates it. Answered
+    /// with [`Outcome::Done`].
     SetAllocation {
-        /// Space to reserve in bytes.
+        /// Disk space to reserve in bytes, from the start of the file.
         length: u64,
     },
     /// Copies bytes from another open into this open. Answered with [`Outcome::Copied`].
     CopyRange(CopyPlan),
-    /// Replaces bytes with zeros. The end of the file limits the range and does not move. Answered
-    /// with [`Outcome::Zeroed`].
+    /// Replaces the bytes of a range with zeros. The length of the file does not change: the end of
+    /// the file limits the range. Answered with [`Outcome::Zeroed`].
     ZeroRange {
-        /// Range in bytes from the start of the file.
+        /// Range of offsets in bytes from the start of the file.
         range: Range<u64>,
     },
     /// Sets or clears the attribute SPARSE; no other operation changes it. Answered with
@@ -104,64 +104,67 @@ pub enum Operation {
         /// Whether unwritten ranges need no disk space.
         is_sparse: bool,
     },
-    /// Lists the allocated ranges within a range. In a file that is not SPARSE, all bytes are
-    /// allocated. Answered with [`Outcome::Ranges`].
+    /// Lists the parts of a range that have allocated disk space. In a file that is not SPARSE, all
+    /// bytes are allocated. Answered with [`Outcome::Ranges`].
     AllocatedRanges {
-        /// Range in bytes from the start of the file.
+        /// Range of offsets in bytes from the start of the file.
         range: Range<u64>,
         /// Maximum number of ranges in the answer.
         limit: usize,
     },
-    /// Writes cached data to stable storage. Answered with [`Outcome::Done`].
+    /// Writes the cached data of the file to stable storage. Answered with [`Outcome::Done`].
     Flush,
     /// Renames the file; its opens stay valid. Answered with [`Outcome::Renamed`].
     Rename {
-        /// The new name.
+        /// The new name, as a path from the root of the share.
         to: SharePath,
         /// Whether to replace an existing file of that name.
         replace: bool,
     },
-    /// Creates a hard link. Answered with [`Outcome::Done`].
+    /// Creates a hard link: a further name of the file. Answered with [`Outcome::Done`].
     Link {
-        /// The additional name.
+        /// The additional name, as a path from the root of the share.
         to: SharePath,
         /// Whether to replace an existing file of that name.
         replace: bool,
     },
-    /// Removes a name if it still names this file. Answered with [`Outcome::Done`]. The core passes
-    /// the name because a rename through another open may have changed it.
+    /// Removes a name from its directory if it still names this file. Answered with
+    /// [`Outcome::Done`]. The core passes the name because a rename through another open may have
+    /// changed it.
     Unlink {
-        /// The current name of the file.
+        /// The current name of the file, as a path from the root of the share.
         path: SharePath,
     },
     /// Checks that a directory is empty. Answered with [`Outcome::Done`] or DIRECTORY_NOT_EMPTY.
     CheckEmpty,
-    /// Checks that the token may delete the file. Answered with [`Outcome::Done`], ACCESS_DENIED,
-    /// or CANNOT_DELETE for a READONLY file.
+    /// Checks that the identity of the open may delete the file. Answered with [`Outcome::Done`],
+    /// ACCESS_DENIED, or CANNOT_DELETE for a READONLY file.
     CheckDelete,
-    /// Finds the file that a name stands for, without opening it. The open supplies the share and
-    /// the token. Answered with [`Outcome::Found`].
+    /// Finds the file that a name stands for, without opening it. The open, which may be any,
+    /// supplies the share and the identity. Answered with [`Outcome::Found`].
     LookUp {
-        /// The name.
+        /// The name to look up, as a path from the root of the share.
         path: SharePath,
     },
     /// Lists a directory from the position where the previous call ended. Answered with
     /// [`Outcome::Directory`].
     ReadDirectory(DirectoryPlan),
-    /// Reads the handle of the file. Answered with [`Outcome::Handle`]; NOT_SUPPORTED if the file
-    /// system has no handles.
+    /// Queries the [`FileHandle`] of the file. Answered with [`Outcome::Handle`], or with
+    /// NOT_SUPPORTED if the file system has no handles.
     ReadHandle,
-    /// Reads the properties of the file system. Answered with [`Outcome::Volume`].
+    /// Queries size, free space and properties of the file system. Answered with
+    /// [`Outcome::Volume`].
     Volume,
-    /// Reports [`LocalEvent`]s of a directory until it is closed. Answered with [`Outcome::Done`],
-    /// also by a file system that cannot report events.
+    /// Starts to report changes in a directory by other processes, as [`LocalEvent`]s, until the
+    /// directory is closed. Answered with [`Outcome::Done`], also by a file system that cannot
+    /// report events.
     Watch {
-        /// Whether to report events in subdirectories at all depths too.
+        /// Whether to report changes in subdirectories at all depths too.
         is_tree: bool,
     },
 }
 
-/// Selects whether [`OpenPlan`] opens an existing file or creates one.
+/// Whether [`OpenPlan`] opens an existing file or creates one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Open an existing file; fail if it does not exist.
@@ -172,39 +175,41 @@ pub enum Existing {
     Create,
 }
 
-/// The kind of file that [`OpenPlan`] accepts.
+/// The kind of file that [`OpenPlan`] requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KindWanted {
-    /// An existing file of any kind; if the open creates one, it is a regular file.
+    /// An existing file of any kind. If the open creates a file, the kind is regular.
     Any,
-    /// A file that is not a directory; otherwise FILE_IS_A_DIRECTORY.
+    /// A file that is not a directory; an existing directory is the error FILE_IS_A_DIRECTORY.
     File,
-    /// A directory; otherwise NOT_A_DIRECTORY.
+    /// A directory; another existing file is the error NOT_A_DIRECTORY.
     Directory,
 }
 
-/// Opens or creates a file. Never truncates it: the core decides whether other opens permit that
-/// once it knows which file the name stands for.
+/// A plan to open or create a file. The open never truncates the file: the core decides whether
+/// other opens permit that once it knows which file the name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenPlan {
-    /// The share.
+    /// The share with the file.
     pub share: ShareId,
     /// The identity for the access check. Later operations on the open run with it too.
     pub token: Arc<Token>,
-    /// The name. The file system compares names without regard to case.
+    /// The name of the file, as a path from the root of the share. The file system compares names
+    /// without regard to case.
     pub path: SharePath,
-    /// The requested access: no generic rights; may contain MAXIMUM_ALLOWED.
+    /// The access rights that the client requests: no generic rights; may contain MAXIMUM_ALLOWED,
+    /// which stands for all rights of the identity.
     pub access: AccessMask,
-    /// Additional rights without which the open fails: an overwrite requires the right to write.
-    /// \[MS-SMB2\] 3.3.5.9
+    /// Further access rights without which the open fails: an overwrite requires the right to
+    /// write. \[MS-SMB2\] 3.3.5.9
     pub implied_access: AccessMask,
     /// Whether the file may, must or must not exist.
     pub existing: Existing,
-    /// File or directory.
+    /// The kind of file that the client requires.
     pub kind: KindWanted,
-    /// Attributes of a new file.
+    /// DOS attributes that a new file gets.
     pub attributes: FileAttributes,
-    /// Space to reserve in a new file in bytes.
+    /// Disk space to reserve for a new file, in bytes.
     pub allocation: u64,
     /// Whether to open a symbolic link itself instead of its target.
     pub open_link: bool,
@@ -220,36 +225,40 @@ pub struct FileHandle(pub Vec<u8>);
 /// Linux.
 pub const FILE_HANDLE_MAX: usize = 4 + 128;
 
-/// Opens an existing file by its handle: a file that was open before a disconnection or a restart.
+/// A plan to open an existing file by its handle: a file that was open before a disconnection or a
+/// restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReopenPlan {
-    /// The share.
+    /// The share with the file.
     pub share: ShareId,
     /// The identity for the access check. Later operations on the open run with it too.
     pub token: Arc<Token>,
-    /// The handle. It comes from the file system, never from a client.
+    /// The handle of the file. It comes from the file system, never from a client.
     pub handle: FileHandle,
-    /// The last known name. The file system tries it if it cannot open the handle itself.
+    /// The last known name of the file, as a path from the root of the share. The file system uses
+    /// this name if it cannot open the handle itself.
     pub path: SharePath,
-    /// The requested access, as in [`OpenPlan::access`].
+    /// The access rights that the client requests, as in [`OpenPlan::access`].
     pub access: AccessMask,
 }
 
-/// Selects entries of a directory.
+/// The entries of a directory that a listing returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Select {
-    /// All entries.
+    /// All entries of the directory.
     All,
-    /// Entries with a matching name.
+    /// The entries with a name that matches this pattern.
     Matching(Pattern),
-    /// The entry with this name, compared without regard to case. A lookup without a scan.
+    /// The entry with this name, compared without regard to case. The file system looks it up
+    /// without a scan of the directory.
     Name(String),
 }
 
-/// Lists a directory.
+/// A plan to list entries of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryPlan {
-    /// Whether to start at the first entry again.
+    /// Whether to start at the first entry again; otherwise the listing continues after the
+    /// previous one.
     pub restart: bool,
     /// The entries to return.
     pub select: Select,
@@ -257,43 +266,44 @@ pub struct DirectoryPlan {
     pub limit: u32,
 }
 
-/// Copies bytes into an open. The two ranges may overlap: the target receives the bytes that the
-/// source held before the copy.
+/// A plan to copy bytes from one open into another. The two ranges may overlap: the target receives
+/// the bytes that the source held before the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPlan {
     /// The open to copy from. It may belong to another share.
     pub source: LocalOpen,
-    /// Offset in the source in bytes.
+    /// Offset of the range in the source file in bytes.
     pub source_offset: u64,
-    /// Offset in the target in bytes.
+    /// Offset of the range in the target file in bytes.
     pub target_offset: u64,
-    /// Number of bytes. The range must end before the end of the source; otherwise
+    /// Number of bytes to copy. A range that ends after the end of the source is the error
     /// INVALID_VIEW_SIZE.
     pub length: u32,
 }
 
-/// Times and attributes to change. `None` leaves a value unchanged.
+/// Times and DOS attributes of a file to change. `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BasicChanges {
-    /// Creation time.
+    /// Creation time of the file; `None` leaves it unchanged.
     pub created: Option<FileTime>,
-    /// Last access time.
+    /// Time of the last access; `None` leaves it unchanged.
     pub accessed: Option<FileTime>,
-    /// Last write time.
+    /// Time of the last write; `None` leaves it unchanged.
     pub written: Option<FileTime>,
-    /// Last change of metadata. A file system that cannot set this time ignores it.
+    /// Time of the last change of metadata; `None` leaves it unchanged. A file system that cannot
+    /// set this time ignores it.
     pub changed: Option<FileTime>,
-    /// DOS attributes.
+    /// DOS attributes of the file; `None` leaves them unchanged.
     pub attributes: Option<FileAttributes>,
 }
 
-/// Identifies a stream of a file independently of the names of the file: \[MS-FSCC\] 2.4.26
-/// FileInternalInformation, the volume and the stream.
+/// Identifies a data stream of a file, by volume, file and stream, independently of the names of
+/// the file. \[MS-FSCC\] 2.4.26
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileKey {
-    /// Device number.
+    /// Device number of the volume (st_dev).
     pub volume: u64,
-    /// Inode number.
+    /// Inode number of the file (st_ino).
     pub file: u64,
     /// The stream within the file.
     pub stream: StreamId,
@@ -310,20 +320,21 @@ impl StreamId {
 }
 
 impl FileKey {
-    /// The key of the unnamed data stream of the file, which stands for the file.
+    /// Returns the key of the unnamed data stream of the same file. This key stands for the file as
+    /// a whole.
     #[must_use]
     pub fn of_file(self) -> Self {
         self.with_stream(StreamId::DATA)
     }
 
-    /// The key of another stream of the file.
+    /// Returns the key of another stream of the same file.
     #[must_use]
     pub fn with_stream(self, stream: StreamId) -> Self {
         Self { stream, ..self }
     }
 }
 
-/// The kind of a file.
+/// The kind of an object in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FileKind {
     /// A regular file.
@@ -337,31 +348,31 @@ pub enum FileKind {
     Special,
 }
 
-/// The metadata of a file.
+/// The metadata of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// Identity of the file.
+    /// Identity of the file, independent of its names.
     pub key: FileKey,
-    /// Kind of the file.
+    /// Kind of the object: file, directory, link or special file.
     pub kind: FileKind,
     /// DOS attributes. DIRECTORY agrees with the kind; NORMAL is never set.
     pub attributes: FileAttributes,
-    /// The subset of the attributes that the file system stores with the file. The others follow
-    /// from its name or kind.
+    /// The subset of the DOS attributes that the file system stores with the file. The others
+    /// follow from its name or kind.
     pub stored: FileAttributes,
     /// Length of the data in bytes; 0 for a directory.
     pub size: u64,
-    /// Space on disk in bytes.
+    /// Disk space that the file occupies, in bytes.
     pub allocation: u64,
-    /// Number of hard links.
+    /// Number of hard links of the file.
     pub links: u32,
-    /// Creation time.
+    /// Time at which the file was created.
     pub created: FileTime,
-    /// Last access time.
+    /// Time of the last access to the data.
     pub accessed: FileTime,
-    /// Last write time.
+    /// Time of the last write to the data.
     pub written: FileTime,
-    /// Last change of metadata.
+    /// Time of the last change of metadata.
     pub changed: FileTime,
     /// Unix type and permissions (st_mode).
     pub mode: u32,
@@ -381,72 +392,76 @@ impl Metadata {
 /// An entry of a directory. A listing starts with `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Name of the entry.
+    /// Name of the entry within the directory.
     pub name: String,
-    /// Metadata of the file.
+    /// Metadata of the file with this name.
     pub metadata: Metadata,
 }
 
 /// The result of a successful open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The open.
+    /// The open file, for further operations.
     pub file: LocalOpen,
     /// Whether the open created the file.
     pub created: bool,
-    /// The requested rights; MAXIMUM_ALLOWED is replaced with the rights that it stands for.
+    /// The granted access rights: the requested ones, with MAXIMUM_ALLOWED replaced by
+    /// [`maximal`](Self::maximal).
     pub granted: AccessMask,
-    /// All rights of the token on the file.
+    /// All access rights that the identity of the open has on the file.
     pub maximal: AccessMask,
-    /// Metadata of the file.
+    /// Metadata of the file after the open.
     pub metadata: Metadata,
-    /// The name as the file system spells it.
+    /// The path of the file from the root of the share, as the file system spells it.
     pub path: SharePath,
 }
 
-/// The properties of a file system. Sizes are in units of `block` bytes.
+/// Size, free space and properties of a file system. Sizes are in units of `block` bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct VolumeInfo {
     /// Size of an allocation unit in bytes.
     pub block: u32,
-    /// Number of units in total.
+    /// Size of the file system in allocation units.
     pub total: u64,
-    /// Number of free units.
+    /// Number of free allocation units.
     pub free: u64,
-    /// Number of units that this user may still allocate.
+    /// Number of allocation units that the user may still allocate.
     pub available: u64,
     /// Serial number of the volume.
     pub serial: u64,
-    /// Maximum length of a name in UTF-16 units.
+    /// Maximum length of the name of a file in UTF-16 units.
     pub max_name: u32,
-    /// Whether files can be SPARSE.
+    /// Whether files can have the attribute SPARSE.
     pub has_sparse_files: bool,
     /// Creation time of the volume.
     pub created: FileTime,
 }
 
 /// A change that another process made in or below a directory that [`Operation::Watch`] named. The
-/// driver passes it to `Server::local_events`. Changes by the server itself are not reported.
+/// driver passes it to `Server::local_events`. The file system does not report changes by the
+/// server itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalEvent {
-    /// A name changed.
+    /// A name in the directory was created, deleted, renamed or changed.
     Change(LocalChange),
-    /// Events were lost: below this directory, or in the whole share if `None`.
+    /// The file system lost events: below this directory, or in the whole share if the value is
+    /// `None`.
     Lost(Option<FileKey>),
-    /// The directory itself was removed.
+    /// This directory itself was removed.
     Removed(FileKey),
 }
 
-/// A change of a name in a watched directory.
+/// A change of a name in a directory that [`Operation::Watch`] named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalChange {
     /// The watched directory.
     pub directory: FileKey,
-    /// The path relative to that directory, as the file system spells it.
+    /// The path of the changed name, relative to that directory, as the file system spells it.
     pub path: SharePath,
     /// The kind of change. The new name of a renamed file follows the old name immediately.
     pub action: FileAction,
-    /// The filters that match the change. A watch receives it if it has at least one of them.
+    /// The kinds of the change, as in CHANGE_NOTIFY. A client that watches the directory receives
+    /// the change if it requested at least one of them.
     pub filter: CompletionFilter,
 }
 
@@ -462,17 +477,19 @@ pub struct LocalChange {
 pub enum Outcome {
     /// The operation is complete and has no value.
     Done,
-    /// Answers [`FileOp::Open`] and [`FileOp::Reopen`].
+    /// Answers [`FileOp::Open`] and [`FileOp::Reopen`]: the open file and its metadata.
     Opened(Opened),
-    /// Answers [`Operation::Stat`] and the operations that change metadata.
+    /// Answers [`Operation::Stat`] and the operations that change metadata: the metadata after the
+    /// operation.
     Metadata(Metadata),
     /// Answers [`Operation::Rename`]: the new name as the file system spells it.
     Renamed(SharePath),
     /// Answers [`Operation::LookUp`]: the metadata, or `None` if the file does not exist.
     Found(Option<Metadata>),
-    /// Answers [`Operation::ReadDirectory`]. No entries mean the end of the directory.
+    /// Answers [`Operation::ReadDirectory`]: the next entries. No entries mean the end of the
+    /// directory.
     Directory(Vec<DirectoryEntry>),
-    /// Answers [`Operation::CopyRange`].
+    /// Answers [`Operation::CopyRange`], also a copy that ended early.
     Copied {
         /// Number of copied bytes from the start of the range.
         count: u32,
@@ -484,14 +501,17 @@ pub enum Outcome {
     Zeroed(u64),
     /// Answers [`Operation::AllocatedRanges`]: all ranges, or the first ones up to the limit.
     Ranges(Vec<Range<u64>>),
-    /// Answers [`Operation::ReadHandle`].
+    /// Answers [`Operation::ReadHandle`]: the handle of the file.
     Handle(FileHandle),
-    /// Answers [`Operation::Volume`].
+    /// Answers [`Operation::Volume`]: size and properties of the file system.
     Volume(VolumeInfo),
 }
 
 impl Outcome {
-    /// Checks that the outcome is `Done`.
+    /// Checks that the outcome is [`Outcome::Done`].
+    ///
+    /// # Panics
+    /// On another variant, which is a bug of the file system or of the driver.
     pub fn expect_done(self) {
         let Self::Done = self else {
             panic!("the operation has no value, the driver answered {self:?}");
@@ -540,7 +560,7 @@ impl Outcome {
     }
 
     /// Returns the values of [`Outcome::Copied`]: the count and the status. Panics for another
-    /// variant.
+    /// variant: a bug of the driver.
     pub fn expect_copied(self) -> (u32, Status) {
         let Self::Copied { count, status } = self else {
             panic!("a copy expects Copied, the driver answered {self:?}");

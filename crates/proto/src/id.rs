@@ -1,7 +1,7 @@
 //! Identifiers that the core and its drivers exchange.
 
 /// Identifies an operation that the core has requested with an effect and that the driver
-/// completes. Unique within the object that allocated it: a connection or the server.
+/// completes. The number is unique within the connection, or within the server, that allocated it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 

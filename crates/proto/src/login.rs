@@ -8,45 +8,48 @@ use wire::Status;
 
 use crate::token::Token;
 
-/// Identifies a login in progress: the legs of one SPNEGO exchange. Unique within its connection.
+/// Identifies a login in progress, which may need several security tokens of client and server. The
+/// number is unique within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConversationId(pub u64);
 
-/// One leg of a login.
+/// One step of a login: a security token of the client that the driver passes to its authenticator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticate {
-    /// The login; a new number starts a new login.
+    /// The login that the token belongs to; a new number starts a new login.
     pub conversation: ConversationId,
-    /// The client's security token: SPNEGO or raw NTLMSSP. An empty token asks for the initial
+    /// The client's security token: SPNEGO or raw NTLMSSP. An empty token requests the initial
     /// token of the server.
     pub token: Vec<u8>,
 }
 
-/// The outcome of one leg of a login.
+/// The result of one security token of a login.
 #[derive(Debug)]
 pub enum Authenticated {
-    /// The login needs another leg. The value is the security token for the client.
+    /// The login needs a further security token of the client. The value is the security token for
+    /// the client.
     Continue(Vec<u8>),
-    /// The login succeeded.
+    /// The login succeeded, for this account.
     Accepted(Accepted),
-    /// The login failed, with the status and the security token for the client. The token may be
+    /// The login failed, with the status and the security token for the client. That token may be
     /// empty.
     Refused(Status, Vec<u8>),
 }
 
-/// A login that succeeded.
+/// The result of a login that succeeded.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The final security token for the client.
+    /// The final security token for the client; may be empty.
     pub token: Vec<u8>,
-    /// The whole key of the mechanism; the first 16 bytes are \[MS-SMB2\] Session.SessionKey. Empty
-    /// for guest and anonymous, which neither sign nor encrypt.
+    /// The whole session key of the mechanism; its first 16 bytes are Session.SessionKey
+    /// (\[MS-SMB2\] 3.3.1.8). Empty for a guest and for an anonymous login, which neither sign nor
+    /// encrypt.
     pub session_key: Vec<u8>,
-    /// The account of the user.
+    /// The account that the session belongs to.
     pub account: Account,
 }
 
-/// The kind of an account.
+/// The kind of the account of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountKind {
     /// The user proved the identity with a password or a key.
@@ -60,10 +63,10 @@ pub enum AccountKind {
 /// The account that a session belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The name in the users file; empty for anonymous.
+    /// Name of the account in the user file; empty for an anonymous login.
     pub name: String,
-    /// The kind of the account.
+    /// Kind of the account: named, guest or anonymous.
     pub kind: AccountKind,
-    /// The identity with which file operations of the session run.
+    /// Identity with which file operations of the session run.
     pub token: Arc<Token>,
 }

@@ -8,15 +8,15 @@ use wire::{Status, Utf16};
 /// A path from the root of a share: components joined by `/`, none of them empty, `.` or `..`;
 /// the root itself is the empty path.
 ///
-/// A name from CREATE may name a stream of the file too.
+/// A path from a CREATE request may name a stream of the file too.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SharePath {
     path: String,
     stream: Option<StreamName>,
 }
 
-/// The name of a stream of a file, without colons and without the type. The unnamed data stream
-/// has none. \[MS-FSCC\] 2.1.5.3
+/// The name of a stream of a file, without colons and without the type. The unnamed data stream has
+/// no name. \[MS-FSCC\] 2.1.5.3
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(String);
 
@@ -27,7 +27,7 @@ impl StreamName {
     }
 }
 
-/// Maximum length of a component in UTF-16 units. \[MS-FSCC\] 2.1.5
+/// Maximum length of one component of a path in UTF-16 units. \[MS-FSCC\] 2.1.5
 pub const MAX_COMPONENT_UNITS: usize = 255;
 /// Maximum length of a path in UTF-16 units, as in Windows.
 pub const MAX_PATH_UNITS: usize = 32_760;
@@ -58,14 +58,18 @@ impl SharePath {
         Self { path, stream: None }
     }
 
-    /// Returns the root of the share.
+    /// Returns the path of the root of the share, which is empty.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Parses a name of CREATE or SET_INFO: `\` between the components, no `\` in front.
-    /// `name:stream` names a stream of the file; `name::$DATA` is the file itself.
-    /// \[MS-SMB2\] 2.2.13, \[MS-FSCC\] 2.1.5
+    /// Parses the name in a CREATE request: `\` between the components, no `\` in front.
+    /// `name:stream` names a stream of the file; `name::$DATA` is the file itself. \[MS-SMB2\]
+    /// 2.2.13, \[MS-FSCC\] 2.1.5
+    ///
+    /// # Errors
+    /// NAME_TOO_LONG above [`MAX_PATH_UNITS`]; INVALID_PARAMETER for a leading `\`;
+    /// OBJECT_NAME_INVALID and other statuses for components that are not valid.
     pub fn from_wire(name: Utf16<'_>) -> Result<Self, Status> {
         if name.len() > MAX_PATH_UNITS * 2 {
             return Err(Status::NAME_TOO_LONG);
@@ -80,8 +84,12 @@ impl SharePath {
         Ok(Self { stream, ..path })
     }
 
-    /// Parses a new name of SET_INFO. Unlike a name of CREATE, it may start with `\`, must not be
-    /// the root, and has no stream.
+    /// Parses the new name in a rename or hard link by SET_INFO. Unlike the name in a CREATE
+    /// request, this name may start with `\`, must not be the root, and has no stream.
+    ///
+    /// # Errors
+    /// NAME_TOO_LONG above [`MAX_PATH_UNITS`]; INVALID_PARAMETER for the root; OBJECT_NAME_INVALID
+    /// and other statuses for components that are not valid.
     pub fn from_wire_target(name: Utf16<'_>) -> Result<Self, Status> {
         if name.len() > MAX_PATH_UNITS * 2 {
             return Err(Status::NAME_TOO_LONG);
@@ -115,41 +123,43 @@ impl SharePath {
         Ok(Self::of_file(path))
     }
 
-    /// Returns the path with these components, joined by `/`. The file system supplies them; they
-    /// are not checked.
+    /// Makes the path from a text that comes from the file system: components joined by `/`,
+    /// without a leading or trailing `/`. The components are not checked.
     pub fn from_trusted(path: &str) -> Self {
         debug_assert!(!path.starts_with('/') && !path.ends_with('/'));
         Self::of_file(String::from(path))
     }
 
-    /// Returns the stream; `None` for the unnamed data stream of the file.
+    /// Returns the name of the stream; `None` if the path is about the file itself (the unnamed
+    /// data stream).
     pub fn stream(&self) -> Option<&StreamName> {
         self.stream.as_ref()
     }
 
-    /// Returns the components joined by `/`, without the stream.
+    /// Returns the components of the path joined by `/`, without the stream; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.path
     }
 
-    /// Returns whether this is the root of the share.
+    /// Returns whether the path is the root of the share.
     pub fn is_root(&self) -> bool {
         self.path.is_empty()
     }
 
-    /// Returns the components, starting below the root.
+    /// Returns the components of the path in order, from the one below the root.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.path
             .split('/')
             .filter(|component| !component.is_empty())
     }
 
-    /// Returns the last component; empty for the root.
+    /// Returns the last component of the path, without the stream; empty for the root.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or("")
     }
 
-    /// Returns the path without its last component. The parent of the root is the root.
+    /// Returns the path of the parent directory: without the last component and the stream. The
+    /// parent of the root is the root.
     pub fn parent(&self) -> Self {
         match self.path.rsplit_once('/') {
             Some((parent, _)) => Self::of_file(String::from(parent)),
@@ -157,7 +167,8 @@ impl SharePath {
         }
     }
 
-    /// Returns this path with one more component.
+    /// Returns the path of the entry `name` in this directory. `name` is one component, which is
+    /// not checked.
     pub fn join(&self, name: &str) -> Self {
         let mut path = self.path.clone();
         if !path.is_empty() {
@@ -167,7 +178,7 @@ impl SharePath {
         Self::of_file(path)
     }
 
-    /// Returns whether this path is strictly below the other path.
+    /// Returns whether this path is below the path `other` and not equal to it.
     pub fn is_below(&self, other: &Self) -> bool {
         if other.is_root() {
             return !self.is_root();
@@ -176,7 +187,7 @@ impl SharePath {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Returns the path with `\` between the components, as in messages.
+    /// Returns the text of the path in messages, with `\` between the components.
     pub fn to_wire(&self) -> String {
         self.path.replace('/', "\\")
     }

@@ -10,7 +10,8 @@ use core::fmt;
 
 use crate::path::upcase;
 
-/// A pattern of QUERY_DIRECTORY, matched without regard to case.
+/// A name pattern with DOS wildcards, as in QUERY_DIRECTORY. It matches names without regard to
+/// case. \[MS-FSA\] 2.1.4.4
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
@@ -43,12 +44,13 @@ impl Pattern {
         }
     }
 
-    /// Returns the text of the pattern.
+    /// Returns the text that the pattern was made from.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns whether the pattern has no wildcard: at most one file of a directory matches.
+    /// Returns whether the pattern has no wildcard, so that at most one file of a directory
+    /// matches.
     pub fn is_literal(&self) -> bool {
         let is_literal = |part: &Part| matches!(part, Part::Literal(_));
         self.parts.iter().all(is_literal)
@@ -59,7 +61,7 @@ impl Pattern {
         self.parts == [Part::Star]
     }
 
-    /// Returns whether a name matches, without regard to case.
+    /// Returns whether the pattern matches a name, without regard to case.
     pub fn matches(&self, name: &str) -> bool {
         // The positions in the pattern after the characters of the name so far.
         let mut places = vec![false; self.parts.len() + 1];

@@ -2,7 +2,8 @@
 
 use alloc::collections::VecDeque;
 
-/// The effects of a call into a core, in order. The driver owns the queue and reuses it.
+/// A queue of effects: the actions that a call into a core requests from the driver, in order. The
+/// driver owns and reuses the queue.
 #[derive(Debug)]
 pub struct Queue<E> {
     queue: VecDeque<E>,
@@ -17,22 +18,23 @@ impl<E> Default for Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// Returns an empty queue.
+    /// Makes an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends an effect. Only a core calls this.
+    /// Appends an effect. Only the core calls this.
     pub fn push(&mut self, effect: E) {
         self.queue.push_back(effect);
     }
 
-    /// Removes and returns the first effect; `None` if the queue is empty.
+    /// Removes and returns the first effect, which the driver then performs; `None` if the queue is
+    /// empty.
     pub fn pop(&mut self) -> Option<E> {
         self.queue.pop_front()
     }
 
-    /// Returns whether the queue is empty.
+    /// Returns whether the queue has no effects.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

@@ -7,46 +7,48 @@
 
 use alloc::vec::Vec;
 
-/// Maximum length of a key in bytes.
+/// Maximum length of the key of a record in bytes.
 pub const KEY_MAX: usize = 64;
-/// Maximum length of a value in bytes. Large enough for a longest name and a file handle.
+/// Maximum length of the value of a record in bytes. The longest file name with a file handle fits.
 pub const VALUE_MAX: usize = 128 << 10;
 /// Maximum number of records in the answer to one [`StoreOp::Scan`].
 pub const SCAN_MAX: usize = 256;
 
-/// A request of the core to the store.
+/// A request of the core to the store, which keeps records across a crash of the server. The driver
+/// executes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreOp {
-    /// Inserts a record, or replaces the record with the same key. Completed with
-    /// [`Outcome::Done`].
+    /// Inserts a record, or replaces the record with the same key. The driver completes the request
+    /// with [`Outcome::Done`].
     Put(Record),
-    /// Deletes the record with this key, if it exists. Completed with [`Outcome::Done`].
+    /// Deletes the record with this key, if it exists. The driver completes the request with
+    /// [`Outcome::Done`].
     Delete(Vec<u8>),
-    /// Lists records in the order of their keys, up to [`SCAN_MAX`]. Completed with
-    /// [`Outcome::Records`].
+    /// Lists records in the order of their keys, at most [`SCAN_MAX`] of them. The driver completes
+    /// the request with [`Outcome::Records`].
     Scan {
-        /// The first bytes of the keys.
+        /// Bytes with which the keys of the records start; empty for all records.
         prefix: Vec<u8>,
-        /// The last key of the previous answer; `None` starts at the first record.
+        /// The last key of the previous answer; the list starts after it. `None` starts at the
+        /// first record.
         after: Option<Vec<u8>>,
     },
 }
 
-/// A record of the store.
+/// A record of the store: a key and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The key; 1 to [`KEY_MAX`] bytes. Unique in the store.
+    /// The key of the record; 1 to [`KEY_MAX`] bytes. Unique in the store.
     pub key: Vec<u8>,
-    /// The value; up to [`VALUE_MAX`] bytes.
+    /// The value of the record; up to [`VALUE_MAX`] bytes.
     pub value: Vec<u8>,
 }
 
 impl Record {
-    /// Returns a record.
+    /// Makes a record.
     ///
     /// # Panics
-    ///
-    /// Panics if the key or the value exceeds its limit.
+    /// The key is empty, or the key or the value exceeds its limit.
     pub fn new(key: Vec<u8>, value: Vec<u8>) -> Self {
         assert!(
             !key.is_empty() && key.len() <= KEY_MAX,
@@ -66,14 +68,18 @@ impl Record {
 /// driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The operation is durable and has no value.
+    /// The insertion or deletion is durable.
     Done,
-    /// Answers [`StoreOp::Scan`]. Fewer than [`SCAN_MAX`] records mean the end.
+    /// Answers [`StoreOp::Scan`] with records in the order of their keys. Fewer than [`SCAN_MAX`]
+    /// records mean the end.
     Records(Vec<Record>),
 }
 
 impl Outcome {
-    /// Checks that the outcome is `Done`.
+    /// Checks that the outcome is [`Done`](Self::Done).
+    ///
+    /// # Panics
+    /// On every other outcome, with which the driver answered an insertion or deletion.
     pub fn expect_done(self) {
         let Self::Done = self else {
             panic!("the operation has no value, the driver answered {self:?}");
@@ -83,7 +89,7 @@ impl Outcome {
     /// Returns the records of an outcome [`Records`](Self::Records).
     ///
     /// # Panics
-    /// On every other outcome: the driver answered a scan with it.
+    /// On every other outcome, with which the driver answered a scan.
     pub fn expect_records(self) -> Vec<Record> {
         let Self::Records(records) = self else {
             panic!("a scan expects Records, the driver answered {self:?}");

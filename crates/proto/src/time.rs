@@ -9,7 +9,7 @@ use wire::FileTime;
 pub struct Instant(pub Duration);
 
 impl Instant {
-    /// Returns the point in time that is `duration` later. Saturates.
+    /// Returns the point in time that is `duration` later. Saturates at the largest `Duration`.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))

@@ -4,19 +4,18 @@ use alloc::vec::Vec;
 
 use wire::security::Sid;
 
-/// Maximum number of [`Token::domain_sids`]. The LSA of Windows refuses a logon with more than
-/// 1,024 SIDs (KB 328889).
+/// Maximum number of [`Token::domain_sids`]. Windows allows the same number in a logon (KB 328889).
 pub const DOMAIN_SIDS_MAX: usize = 1024;
 
 /// The identity of a user: Unix credentials, and SIDs for access control lists. The driver makes it
 /// from the account, the core passes it on, the file system applies it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
-    /// User ID.
+    /// Unix user id (uid) for access to files.
     pub uid: u32,
-    /// Primary group ID.
+    /// Unix id (gid) of the primary group.
     pub gid: u32,
-    /// Supplementary group IDs.
+    /// Unix ids (gid) of the supplementary groups.
     pub groups: Vec<u32>,
     /// SIDs of the user and of its groups in a domain; at most [`DOMAIN_SIDS_MAX`]. Empty for a
     /// local account.
@@ -24,7 +23,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Returns the token of a local account: it has no domain SIDs.
+    /// Makes the token of a local account, without domain SIDs.
     pub fn new(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
         Self {
             uid,
@@ -34,8 +33,8 @@ impl Token {
         }
     }
 
-    /// Returns the token with these SIDs of a domain, the user first. `None` if there are more than
-    /// [`DOMAIN_SIDS_MAX`].
+    /// Returns the token with these SIDs of a domain: first that of the user, then those of groups.
+    /// `None` for more than [`DOMAIN_SIDS_MAX`] SIDs.
     #[must_use]
     pub fn with_domain_sids(self, domain_sids: Vec<Sid>) -> Option<Self> {
         let is_within_limit = domain_sids.len() <= DOMAIN_SIDS_MAX;
@@ -45,7 +44,8 @@ impl Token {
         })
     }
 
-    /// Returns the SIDs of a domain, the user first. Empty for a local account.
+    /// Returns the SIDs that a domain gave to the user: first that of the user, then those of
+    /// groups. Empty for a local account.
     pub fn domain_sids(&self) -> &[Sid] {
         &self.domain_sids
     }
@@ -64,12 +64,12 @@ impl Token {
         self.sids().any(|own| own == *sid)
     }
 
-    /// Returns whether this is the superuser, which may do everything.
+    /// Returns whether the Unix user is root, which the file system does not restrict.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
 
-    /// Returns whether the group is the primary group or a supplementary group.
+    /// Returns whether the Unix user is in this group: as the primary or as a supplementary group.
     pub fn has_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups.contains(&gid)
     }

@@ -2,37 +2,40 @@
 
 use core::fmt;
 
-/// The reason why the core ends a connection. A request that merely fails gets a `Status`.
+/// The reason why the server's core ends a connection. A request that only fails gets a `Status`
+/// instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The frame contains bytes that are not an SMB message.
     Malformed(wire::DecodeError),
-    /// The first message does not open a connection, or a later message opens it again.
+    /// The first message of the connection is not a NEGOTIATE, or a later message is one.
     UnexpectedNegotiate,
     /// The client sent this command before NEGOTIATE.
     NotNegotiated(wire::Command),
-    /// The MessageId is outside the sequence window. \[MS-SMB2\] 3.3.5.2.3
+    /// The MessageId of a request is outside the sequence window: the client has no credit for it,
+    /// or used it before. \[MS-SMB2\] 3.3.5.2.3
     MessageIdOutOfWindow(wire::MessageId),
-    /// The server cannot decrypt a frame: the session or its key does not exist, or the
-    /// authentication tag is wrong. \[MS-SMB2\] 3.3.5.2.1.1
+    /// The server cannot decrypt a frame of this session: the session or its key does not exist, or
+    /// the authentication tag is wrong. \[MS-SMB2\] 3.3.5.2.1.1
     CannotDecrypt(wire::SessionId),
-    /// A request that must be encrypted is not, or an encrypted frame contains another
-    /// encrypted frame.
+    /// A request of this session is not encrypted although it must be, or an encrypted frame
+    /// contains another encrypted frame.
     NotEncrypted(wire::SessionId),
-    /// A TREE_CONNECT of dialect 3.1.1 is neither signed nor encrypted. \[MS-SMB2\] 3.3.5.7
+    /// A TREE_CONNECT of this session in dialect 3.1.1 is neither signed nor encrypted. \[MS-SMB2\]
+    /// 3.3.5.7
     NotSigned(wire::SessionId),
     /// VALIDATE_NEGOTIATE_INFO shows that the client received a different negotiation.
     /// \[MS-SMB2\] 3.3.5.15.12
     NegotiateTampered,
-    /// The command is not valid in a request.
+    /// The client sent a message with this command, which is not valid in a request.
     UnexpectedMessage(wire::Command),
-    /// The frame is longer than the limit. The value is its length in bytes.
+    /// The frame is longer than the limit. The value is the length of the frame in bytes.
     FrameTooLong(u64),
-    /// The transport cannot read or write the client's registered memory. \[MS-SMBD\] 3.1.6
+    /// An RDMA operation on registered memory of the client failed. \[MS-SMBD\] 3.1.6
     RemoteMemory,
     /// The client did not log in within the time limit.
     LoginTimeout,
-    /// The connection reached a limit of the configuration. The value names the limit.
+    /// The connection reached a limit of the configuration. The value is the name of the limit.
     LimitReached(&'static str),
 }
 

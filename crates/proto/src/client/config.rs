@@ -8,50 +8,53 @@ use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
 
-/// Signing and encryption of messages.
+/// Requirements of the client for signing and encryption of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
-    /// Sign if the server requires it, and encrypt if the server or the share requires it. Messages
-    /// that the protocol requires to be signed (binding, TREE_CONNECT of 3.1.1) are signed.
+    /// The client signs if the server requires it, and encrypts if the server or the share requires
+    /// it. It always signs the messages that the protocol requires to be signed: binding, and
+    /// TREE_CONNECT of 3.1.1.
     #[default]
     AsAsked,
-    /// Sign everything; an unsigned response ends the connection.
+    /// The client signs all messages; an unsigned response ends the connection.
     Sign,
-    /// Encrypt everything; the login fails if the server does not support encryption.
+    /// The client encrypts all messages; the login fails if the server does not support encryption.
     Encrypt,
 }
 
-/// Configuration of a client, the same for all channels of a session.
+/// Configuration of the client's core, the same for all channels of a session.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// ClientGuid: one for all connections of a process. \[MS-SMB2\] 3.2.1.1
+    /// GUID by which the server recognizes the client: one for all connections of a process.
+    /// \[MS-SMB2\] 3.2.1.1
     pub client_guid: Guid,
     /// Name of the server as the user gave it, for NETNAME_NEGOTIATE_CONTEXT_ID and TREE_CONNECT.
     pub server_name: String,
-    /// Offered dialects, in ascending order.
+    /// Dialects that the client offers, in ascending order.
     pub dialects: Vec<Dialect>,
-    /// Offered ciphers, the preferred one first. \[MS-SMB2\] 2.2.3.1.2
+    /// Ciphers that the client offers, the preferred one first. \[MS-SMB2\] 2.2.3.1.2
     pub ciphers: Vec<Cipher>,
-    /// Offered signing algorithms, the preferred one first. \[MS-SMB2\] 2.2.3.1.7
+    /// Signing algorithms that the client offers, the preferred one first. \[MS-SMB2\] 2.2.3.1.7
     pub signing_algorithms: Vec<SigningAlgorithm>,
-    /// Signing and encryption of messages.
+    /// Requirements for signing and encryption of messages.
     pub protection: Protection,
     /// Whether a login that the server maps to its guest account succeeds. A guest has no keys.
     pub allow_guest: bool,
-    /// Whether a transport that is as secure may replace encryption: QUIC with a verified server.
-    /// With [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
+    /// Whether QUIC with a verified server certificate may replace SMB encryption, if the server
+    /// agrees. With [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
     /// Shortest READ or WRITE in bytes whose data move by RDMA. Shorter data cost less in messages.
     /// cifs.ko has the same value.
     pub rdma_threshold: u32,
-    /// Wanted count of credits.
+    /// Number of credits that the client aims for, by the requests for credits in its messages.
     pub credits: u16,
-    /// Largest READ, WRITE or listing in bytes, if the server allows that length.
+    /// Maximum length of a READ, WRITE or listing in bytes. A lower limit of the server applies
+    /// instead.
     pub max_io: u32,
-    /// Time limit of a final response, plus the time for the bytes in flight before it and with it.
-    /// `None` for no limit.
+    /// Time limit of the final response to a request. Bytes in flight before and with the request
+    /// extend it. `None` for no limit.
     pub request_timeout: Option<Duration>,
-    /// Time limit of NEGOTIATE and SESSION_SETUP together.
+    /// Time limit of NEGOTIATE and SESSION_SETUP together. The connection ends after it.
     pub login_timeout: Duration,
     /// Idle time after which the client sends an ECHO. The connection ends after the same time
     /// without a response. \[MS-SMB2\] 3.2.6.1 leaves the value to the client.
@@ -59,7 +62,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// All dialects and algorithms, with timeouts for interactive use.
+    /// Makes a configuration with all dialects and algorithms, and with time limits for interactive
+    /// use.
     pub fn new(client_guid: Guid, server_name: &str) -> Self {
         Self {
             client_guid,

@@ -26,11 +26,11 @@ use crate::effect::Inbound;
 use crate::entropy::Entropy;
 use crate::time::{Instant, Now};
 
-/// The role of a connection.
+/// The role of a connection in its session.
 pub enum Role {
-    /// The connection logs in and makes a session.
+    /// The connection is the first of its session: it logs the user in.
     First,
-    /// The connection becomes a further channel of the session. Dialects 3.x.
+    /// The connection becomes a further channel of this session. Only with dialects 3.x.
     Binding(Arc<Session>),
 }
 
@@ -47,9 +47,10 @@ pub(super) enum Phase {
     Over,
 }
 
-/// One transport connection. \[MS-SMB2\] 3.2.1.2
+/// The client's protocol state of one transport connection. \[MS-SMB2\] 3.2.1.2
 ///
-/// It has one owner, the driver, which passes received messages to it and performs its effects.
+/// The driver owns the connection. It passes received frames and requests to the methods, and
+/// performs the effects that they append.
 pub struct Connection {
     pub(super) config: Arc<Config>,
     pub(super) carrier: Carrier,
@@ -101,7 +102,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Makes a connection over an open transport. `seed` is secret and unique.
+    /// Makes a connection over an open transport. `seed` is secret, random and unique for each
+    /// connection. No message is sent before [`start`](Self::start).
     pub fn new(config: Arc<Config>, role: Role, carrier: Carrier, seed: &[u8; 32]) -> Self {
         let binding = match role {
             Role::First => None,
@@ -140,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Sends NEGOTIATE.
+    /// Starts the connection: sends NEGOTIATE. The login follows by itself.
     ///
     /// # Panics
     /// The connection was started before.
@@ -154,6 +156,8 @@ impl Connection {
     }
 
     /// Queues a request. The connection sends it after the login when the credits allow it.
+    /// [`Effect::Answer`](super::effect::Effect::Answer) or
+    /// [`Effect::Lost`](super::effect::Effect::Lost) reports the end.
     ///
     /// # Panics
     /// The request has no steps or more than one WRITE, or another pending request has its number.
@@ -174,7 +178,8 @@ impl Connection {
         }
     }
 
-    /// Handles a received frame.
+    /// Processes a received frame, and appends the resulting effects. The driver calls this for
+    /// each frame in order.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         let Inbound { bytes, scratch: _ } = message;
         if self.phase == Phase::Over {
@@ -185,65 +190,72 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Ends the connection for the driver.
+    /// Ends the connection because the driver wants it. Pending requests end with
+    /// [`Effect::Lost`](super::effect::Effect::Lost).
     pub fn close(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Asked, effects);
     }
 
-    /// Takes note that the transport connection was closed.
+    /// Reports that the transport connection was closed. Pending requests end with
+    /// [`Effect::Lost`](super::effect::Effect::Lost). The driver calls this once.
     pub fn closed(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Closed, effects);
     }
 
-    /// Largest length of the next frame in bytes: the longest response to the pending requests.
+    /// Returns the maximum length in bytes that the next frame may have: that of the longest
+    /// response to the pending requests, at least 128 KiB.
     pub fn max_frame(&self) -> usize {
         /// Enough for a login: two tokens of 64 KiB.
         const LEAST: u64 = 128 * 1024;
         usize::try_from(self.longest_answer.max(LEAST)).unwrap_or(usize::MAX)
     }
 
-    /// Count of available credits.
+    /// Returns the number of credits with which the client could send further requests now.
     pub fn credits_free(&self) -> u32 {
         self.credits.free()
     }
 
-    /// Count of credits that are available or that pending requests return.
+    /// Returns the number of credits that are available or that the responses to pending requests
+    /// return.
     pub fn credits_held(&self) -> u32 {
         self.credits.held()
     }
 
-    /// Count of requests in flight.
+    /// Returns the number of requests that were sent and have no final response yet.
     pub fn requests_in_flight(&self) -> usize {
         self.flights.len()
     }
 
-    /// Count of bytes that requests in flight send and request.
+    /// Returns the number of bytes of data that the requests in flight send to or request from the
+    /// server.
     pub fn bytes_in_flight(&self) -> u64 {
         self.flying
     }
 
-    /// Count of requests that wait to be sent.
+    /// Returns the number of requests that wait to be sent.
     pub fn requests_queued(&self) -> usize {
         self.queue.len() + self.exposing.len() + self.retries.len()
     }
 
-    /// Count of bytes that waiting requests send and request.
+    /// Returns the number of bytes of data that the waiting requests send to or request from the
+    /// server.
     pub fn bytes_queued(&self) -> u64 {
         let exposing = self.exposing.values().map(|waiting| waiting.bytes);
         self.queue.bytes() + exposing.sum::<u64>()
     }
 
-    /// The session; `None` before the end of the login.
+    /// Returns the session that the connection carries; `None` before the end of the login.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
 
-    /// The result of NEGOTIATE; `None` before its response.
+    /// Returns the result of NEGOTIATE; `None` before its response.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
     }
 
-    /// Whether the connection has ended.
+    /// Returns whether the connection has ended. It then accepts no requests and processes no
+    /// frames.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }

@@ -5,7 +5,8 @@ use wire::dialect::{Capabilities, Dialect};
 
 use super::violation::Violation;
 
-/// Bytes that a credit pays for. \[MS-SMB2\] 3.1.5.2
+/// Number of bytes of data that one credit pays for in a READ, WRITE or similar request.
+/// \[MS-SMB2\] 3.1.5.2
 pub const BYTES_PER_CREDIT: u32 = 65_536;
 
 /// Most credits that are held: what a server can mean. The field of a header has 16 bits, and

@@ -12,68 +12,73 @@ use super::violation::Violation;
 use crate::effect::Outbound;
 use crate::queue::Queue;
 
-/// Queue of effects, in order. The driver owns and reuses it.
+/// The queue of effects that a call into the client's core appends, in order. The driver owns and
+/// reuses the queue.
 pub type Effects = Queue<Effect>;
 
-/// One action for the driver.
+/// One action that the client's core requests from the driver.
 #[derive(Debug)]
 pub enum Effect {
     /// Send a frame. The driver sends frames in the order of their effects. The token of a payload
-    /// is the number of its request.
+    /// is the [`RequestId`] of its WRITE: the driver has the bytes.
     Send(Outbound),
-    /// Process the server's token of the login, and pass the result to
-    /// [`Connection::authenticated`](super::Connection::authenticated), at once or later. The first
-    /// token of a connection is empty: the client sends the first one. Later ones may be empty too.
+    /// Process the security token (GSS-API) that the server sent in the login, and pass the result
+    /// to [`Connection::authenticated`](super::Connection::authenticated), at once or later. The
+    /// first token of a connection is empty: the client makes the first one. Later tokens may be
+    /// empty too.
     Authenticate(Vec<u8>),
-    /// The connection carries the session and accepts requests.
+    /// The login is complete: the connection carries the session and sends requests.
     Ready(Arc<Session>),
-    /// Register the memory of a request for access by the server, and pass the result to
-    /// [`Connection::exposed`](super::Connection::exposed), at once or later. Only if the
-    /// [`Carrier`](crate::carrier::Carrier) has RDMA.
+    /// Register the memory of a request for RDMA access by the server, and pass the result to
+    /// [`Connection::exposed`](super::Connection::exposed), at once or later. This occurs only if
+    /// the [`Carrier`](crate::carrier::Carrier) has RDMA.
     Expose {
-        /// The request.
+        /// The READ or WRITE with the memory.
         request: RequestId,
-        /// Direction of the transfer.
+        /// Direction of the RDMA transfer.
         direction: Direction,
-        /// Length in bytes, from the start of the source or destination.
+        /// Length of the memory in bytes, from the start of the source or destination of the
+        /// request.
         length: u32,
     },
-    /// End the server's access to the memory of a request. This precedes [`Effect::Answer`] and
-    /// [`Effect::Lost`], once for each registration. The driver invalidates the registration before
-    /// it reuses the memory, unless the server has done that.
+    /// End the server's RDMA access to the memory of a request. This precedes [`Effect::Answer`]
+    /// and [`Effect::Lost`], once for each registration. The driver invalidates the registration
+    /// before it reuses the memory, unless the server has done that.
     Withdraw {
-        /// The request.
+        /// The READ or WRITE with the memory.
         request: RequestId,
-        /// Whether the server has invalidated the registration.
+        /// Whether the server has invalidated the registration already.
         is_revoked: bool,
     },
-    /// The answer to a request: one result for each of its steps, in order. Steps behind a failed
-    /// one have failed too, mostly with the same status.
+    /// The result of a request: one result for each of its steps, in order. After a failed step the
+    /// further ones have failed too, mostly with the same status.
     Answer(RequestId, Vec<Result<Reply, Failure>>),
-    /// The connection ended before the response arrived. [`super::replay`] decides whether another
-    /// channel may send the request again.
+    /// The connection ended before the response to the request arrived. [`super::replay`] decides
+    /// whether another channel may send the request again.
     Lost(RequestId, Request, Fate),
     /// The server breaks an oplock. The core acknowledges the break if that is required, unless the
     /// CREATE left the acknowledgment to the driver.
     OplockBreak {
-        /// The open.
+        /// FileId of the open that holds the oplock.
         file_id: FileId,
-        /// New oplock level.
+        /// New oplock level, which the client must not exceed from now on.
         level: OplockLevel,
     },
-    /// The server breaks a lease, or a part of it. The core acknowledges it as for an oplock.
+    /// The server breaks a lease, or a part of it. The core acknowledges the break as for an
+    /// oplock.
     LeaseBreak {
-        /// The lease.
+        /// Key of the lease.
         key: Guid,
-        /// NewLeaseState. \[MS-SMB2\] 2.2.23.2
+        /// New state of the lease as a bit mask (NewLeaseState): read, handle and write caching.
+        /// \[MS-SMB2\] 2.2.23.2
         state: u32,
     },
-    /// End the connection. [`Effect::Lost`] has returned all pending requests before, and returns
-    /// every later request.
+    /// Close the transport connection, for this reason. Earlier effects [`Effect::Lost`] have
+    /// returned all pending requests, and every later request is returned in the same way.
     Disconnect(Violation),
 }
 
-/// Direction of an RDMA transfer.
+/// Direction of an RDMA transfer between the server and memory of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The server writes the data of a READ to the memory.
@@ -85,24 +90,26 @@ pub enum Direction {
 /// State of a request without a response when its connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The client did not send it.
+    /// The client did not send the request.
     Unsent,
-    /// The client sent it, so the server may have executed it.
+    /// The client sent the request, so the server may have executed it.
     Sent,
 }
 
-/// The location for the next bytes of the stream.
+/// The memory that the driver must receive the rest of a frame into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// A buffer for the whole frame, which the driver passes to `receive`.
+    /// A buffer for the whole frame, which the driver passes to
+    /// [`Connection::receive`](super::Connection::receive).
     Frame,
-    /// An unencrypted READ response that matches its request, as far as its start shows. The first
-    /// `head` bytes of the frame are the message. The rest, `len` bytes, belongs at the start of
-    /// the destination of `request`. The driver passes both to `receive_split`.
+    /// A buffer for the message, and the destination of a READ for the data: the frame is an
+    /// unencrypted response to that READ. The first `head` bytes of the frame are the message. The
+    /// rest, `len` bytes, goes to the start of the destination of `request`. The driver passes both
+    /// to [`Connection::receive_split`](super::Connection::receive_split).
     Split {
         /// Length of the message before the data in bytes.
         head: usize,
-        /// The request.
+        /// The READ with the destination.
         request: RequestId,
         /// Length of the data in bytes; at most the length of the READ. The destination must stay
         /// valid until the data have arrived, even if the request ends before.
@@ -110,17 +117,18 @@ pub enum Expect {
     },
 }
 
-/// What came of a step of the login.
+/// The result of processing one security token of a login.
 #[derive(Debug)]
 pub enum Leg {
-    /// Send this.
+    /// The login continues: the security token to send to the server.
     Token(Vec<u8>),
-    /// Done: the session key of the mechanism, empty for anonymous; and a last token to send, if
-    /// the mechanism has one.
+    /// The login is complete on the client's side. The value has a last token to send, if the
+    /// mechanism has one.
     Done {
-        /// The whole key; its first 16 bytes are Session.SessionKey.
+        /// The whole session key of the mechanism; empty for an anonymous login. Its first 16 bytes
+        /// are Session.SessionKey.
         session_key: Vec<u8>,
     },
-    /// The token is not to be trusted.
+    /// The mechanism does not accept the token of the server. The connection ends.
     Failed,
 }

@@ -14,13 +14,12 @@ use super::violation::Violation;
 use crate::time::Now;
 
 impl Connection {
-    /// Determines where a frame of `frame_len` bytes belongs. `start` has its first bytes: at least
-    /// 80,
-    /// or the whole frame.
+    /// Determines into which memory the driver receives a frame of `frame_len` bytes. `start` has
+    /// the first bytes of the frame: at least 80, or the whole frame.
     ///
     /// Only one kind of frame is split: an unencrypted response to a READ, alone in its frame, with
-    /// at most the requested data and nothing behind them. Every other kind is not safe, or not
-    /// worth it. A request with several READs has no destination for each.
+    /// at most the requested data and nothing behind them. Every other frame is received as a
+    /// whole. A request with several READs has no destination for each.
     pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.split(start, frame_len).unwrap_or(Expect::Frame)
     }
@@ -64,8 +63,9 @@ impl Connection {
         (is_exact && len > 0 && len <= *length).then_some(Expect::Split { head, request, len })
     }
 
-    /// Handles the response to a READ whose data are in their destination, after
-    /// [`Connection::expect`] returned [`Expect::Split`]. `head` has the bytes before the data.
+    /// Processes the response to a READ whose data are in their destination, after
+    /// [`Connection::expect`] returned [`Expect::Split`]. `head` has the bytes of the frame before
+    /// the data, and `payload` the data in the destination.
     ///
     /// # Panics
     /// [`Connection::expect`] returned another value, or another frame was received since.

@@ -6,30 +6,31 @@ use wire::dialect::{Capabilities, Dialect};
 
 use super::credits;
 
-/// Result of NEGOTIATE. \[MS-SMB2\] 3.2.1.2
+/// Parameters of a connection that client and server agreed on in NEGOTIATE. \[MS-SMB2\] 3.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Dialect.
+    /// Dialect that the server chose.
     pub dialect: Dialect,
-    /// Capabilities of the server.
+    /// Capabilities that the server announced.
     pub capabilities: Capabilities,
-    /// GUID of the server.
+    /// GUID by which the server identifies itself.
     pub server_guid: Guid,
-    /// Cipher; `None` if messages cannot be encrypted.
+    /// Cipher of encrypted messages; `None` if messages cannot be encrypted.
     pub cipher: Option<Cipher>,
-    /// Signing algorithm.
+    /// Algorithm of message signatures.
     pub signing_algorithm: SigningAlgorithm,
-    /// Largest READ in bytes; at most the max_io of the configuration.
+    /// Maximum length of a READ in bytes; at most `max_io` of the configuration.
     pub max_read: u32,
-    /// Largest WRITE in bytes; at most the max_io of the configuration.
+    /// Maximum length of a WRITE in bytes; at most `max_io` of the configuration.
     pub max_write: u32,
-    /// Largest buffer of another request in bytes.
+    /// Maximum length in bytes of the buffer of another request, such as QUERY_DIRECTORY or IOCTL.
     pub max_transact: u32,
-    /// Largest READ in bytes whose data are in its response.
+    /// Maximum length in bytes of a READ with the data in its response, not moved by RDMA.
     pub max_inline_read: u32,
-    /// Largest WRITE in bytes whose data are in its request.
+    /// Maximum length in bytes of a WRITE with the data in its request, not moved by RDMA.
     pub max_inline_write: u32,
-    /// Whether both ends agreed that the transport replaces encryption.
+    /// Whether client and server agreed that the encryption of the transport replaces SMB
+    /// encryption.
     pub transport_security: bool,
 }
 

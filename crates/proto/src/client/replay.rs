@@ -22,24 +22,26 @@ use super::effect::Fate;
 use super::request::{Create, FileRef, Request, Step};
 use super::session::Session;
 
-/// The handling of a request without a response, while its session has another channel. In
-/// ascending order of preference.
+/// What the client does with a request that lost its channel before the response, while the session
+/// has another channel. In ascending order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plan {
-    /// Fail it: the client cannot find out whether the server executed it.
+    /// The client fails the request, because it cannot find out whether the server executed the
+    /// request.
     GiveUp,
-    /// Send it as a replay with a higher ChannelSequence: the server recognizes a request that it
-    /// has executed, or a second execution has the same effect.
+    /// The client sends the request as a replay with a higher ChannelSequence: the server
+    /// recognizes a request that it has executed, or a second execution has the same effect.
     Replay,
-    /// Send it unchanged.
+    /// The client sends the request unchanged.
     Again,
 }
 
-/// Largest count of repetitions of a request. A request may be the reason why its channels break.
+/// Maximum number of times that a request is sent again on another channel. The limit exists
+/// because a request may be the reason why its channels break.
 pub const RESENDS_MAX: u8 = 4;
 
-/// Prepares a request of a lost channel for another channel of `session`. Returns `false` if the
-/// request must fail.
+/// Prepares a request of a lost channel for another channel of `session`: marks a replay and counts
+/// the repetition. Returns `false` if the request must fail instead.
 #[must_use]
 pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
     let plan = plan(request, fate, session.negotiated.dialect);
@@ -57,7 +59,8 @@ pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
 /// Offset of a WRITE that appends. \[MS-FSA\] 2.1.5.3
 const APPEND: u64 = u64::MAX;
 
-/// The handling of `request`. The most restrictive step of a compound decides.
+/// Decides what the client does with `request` on another channel. The most restrictive step of a
+/// compound decides.
 pub fn plan(request: &Request, fate: Fate, dialect: Dialect) -> Plan {
     if fate == Fate::Unsent {
         return Plan::Again;

@@ -19,287 +19,303 @@ use wire::query_info::InfoType;
 use wire::tree_connect::{ShareCapabilities, ShareFlags, ShareType};
 use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
-/// The driver's number of a request, unique within a connection while the request is pending. The
-/// [`PayloadToken`](crate::effect::PayloadToken) of a WRITE is the same number.
+/// The number that the driver gives to a request, unique within a connection while the request is
+/// pending. The [`PayloadToken`](crate::effect::PayloadToken) of a WRITE is the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// One message or one compound.
+/// A request of the driver: one SMB2 message, or a compound of several.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Tree; `None` for requests outside of a tree.
+    /// Tree connect of the share that the request is about; `None` for requests outside of a share.
     pub tree: Option<TreeId>,
-    /// Whether the share requires encryption. \[MS-SMB2\] 3.2.4.1.8
+    /// Whether the share requires encryption, so that the request must be encrypted. \[MS-SMB2\]
+    /// 3.2.4.1.8
     pub encrypt: bool,
-    /// Steps; at least one, and at most one WRITE, because the driver holds one source for a
-    /// request.
-    /// The data of several READs arrive in the frame.
+    /// The messages of the compound in order (one for a single message); at least one, and at most
+    /// one WRITE, because the driver has one source of data for a request. The data of several
+    /// READs arrive in the frame.
     pub steps: Vec<Step>,
-    /// Whether the request has SMB2_FLAGS_REPLAY_OPERATION.
+    /// Whether the messages have the flag SMB2_FLAGS_REPLAY_OPERATION.
     pub is_replay: bool,
-    /// Count of repetitions on other channels.
+    /// Number of times that the request was sent again on another channel: see
+    /// [`RESENDS_MAX`](super::replay::RESENDS_MAX).
     pub resent: u8,
-    /// Time limit that replaces the one of the configuration; `Some(None)` for no limit.
+    /// Time limit of the response in place of that of the configuration. `None` uses the
+    /// configuration; `Some(None)` waits without a limit.
     pub timeout: Option<Option<Duration>>,
-    /// Request whose answer this one waits for, if it is on the same connection. The client sends
-    /// this one at once then, without waking a thread first.
+    /// Another request on the same connection that must be answered before the client sends this
+    /// one; `None` if this request need not wait.
     pub behind: Option<RequestId>,
 }
 
-/// The file of a step.
+/// The file that a step acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRef {
-    /// An open file.
+    /// An open file, by the FileId that CREATE returned.
     Id(FileId),
     /// The file that the preceding CREATE of the compound opens.
     Previous,
 }
 
-/// One request message.
+/// One SMB2 request message of a client.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// \[MS-SMB2\] 2.2.9. The share's name alone; the core makes `\\server\share` of it.
+    /// TREE_CONNECT: connect to a share. The value is the name of the share alone; the core makes
+    /// `\\server\share` of it. \[MS-SMB2\] 2.2.9
     TreeConnect(String),
-    /// \[MS-SMB2\] 2.2.11
+    /// TREE_DISCONNECT: disconnect the tree of the request. \[MS-SMB2\] 2.2.11
     TreeDisconnect,
-    /// \[MS-SMB2\] 2.2.7
+    /// LOGOFF: end the session. \[MS-SMB2\] 2.2.7
     Logoff,
-    /// \[MS-SMB2\] 2.2.28
+    /// ECHO: test the connection. \[MS-SMB2\] 2.2.28
     Echo,
-    /// \[MS-SMB2\] 2.2.13
+    /// CREATE: open or create a file. \[MS-SMB2\] 2.2.13
     Create(Create),
-    /// \[MS-SMB2\] 2.2.15
+    /// CLOSE: close an open file. \[MS-SMB2\] 2.2.15
     Close {
-        /// The file.
+        /// The file to close.
         file: FileRef,
-        /// Whether the response has the attributes.
+        /// Whether the response must have the attributes of the file.
         query: bool,
     },
-    /// \[MS-SMB2\] 2.2.17
+    /// FLUSH: write the cached data of the file to stable storage. \[MS-SMB2\] 2.2.17
     Flush(FileRef),
-    /// \[MS-SMB2\] 2.2.19. The driver holds the destination.
+    /// READ: read a range of a file. The driver has the destination. \[MS-SMB2\] 2.2.19
     Read {
-        /// The file.
+        /// The file to read.
         file: FileRef,
-        /// Offset in bytes.
+        /// Offset in the file in bytes.
         offset: u64,
-        /// Length in bytes, at most [`Session::max_read`](super::Session::max_read).
+        /// Length of the range in bytes, at most [`Session::max_read`](super::Session::max_read).
         length: u32,
-        /// Smallest count of bytes; fewer are the error END_OF_FILE.
+        /// Smallest number of bytes to read; if the file has fewer, the server returns END_OF_FILE.
         minimum: u32,
     },
-    /// \[MS-SMB2\] 2.2.21. The driver holds the source.
+    /// WRITE: write a range of a file. The driver has the source. \[MS-SMB2\] 2.2.21
     Write {
-        /// The file.
+        /// The file to write.
         file: FileRef,
-        /// Offset in bytes.
+        /// Offset in the file in bytes.
         offset: u64,
-        /// Length in bytes, at most [`Session::max_write`](super::Session::max_write).
+        /// Length of the data in bytes, at most [`Session::max_write`](super::Session::max_write).
         length: u32,
-        /// Whether the response waits until the bytes are on stable storage.
+        /// Whether the server responds only when the bytes are on stable storage.
         through: bool,
     },
-    /// \[MS-SMB2\] 2.2.33
+    /// QUERY_DIRECTORY: list a directory. \[MS-SMB2\] 2.2.33
     QueryDirectory {
-        /// The directory.
+        /// The open directory.
         file: FileRef,
-        /// \[MS-FSCC\] 2.4
+        /// Number of the information class, which is the layout of the entries. \[MS-FSCC\] 2.4
         class: u8,
         /// Whether the listing restarts at the first entry.
         restart: bool,
-        /// Pattern of names; `*` for all.
+        /// Pattern that the names must match; `*` for all.
         pattern: String,
-        /// Largest response in bytes.
+        /// Maximum length of the list in the response in bytes.
         length: u32,
     },
-    /// \[MS-SMB2\] 2.2.37
+    /// QUERY_INFO: query information about a file or its volume. \[MS-SMB2\] 2.2.37
     QueryInfo {
-        /// The file.
+        /// The file that the query is about.
         file: FileRef,
-        /// Kind of information.
+        /// Kind of information: file, file system, security or quota.
         info_type: InfoType,
-        /// \[MS-FSCC\] 2.4, 2.5
+        /// Number of the information class within the kind. \[MS-FSCC\] 2.4, 2.5
         class: u8,
-        /// Parts of a security descriptor.
+        /// AdditionalInformation: the requested parts of a security descriptor as a bit mask; 0
+        /// otherwise.
         additional: u32,
-        /// Largest response in bytes.
+        /// Maximum length of the information in the response in bytes.
         length: u32,
     },
-    /// \[MS-SMB2\] 2.2.39
+    /// SET_INFO: change information about a file or its volume. \[MS-SMB2\] 2.2.39
     SetInfo {
-        /// The file.
+        /// The file to change.
         file: FileRef,
-        /// Kind of information.
+        /// Kind of information: file, file system, security or quota.
         info_type: InfoType,
-        /// \[MS-FSCC\] 2.4, 2.5
+        /// Number of the information class within the kind. \[MS-FSCC\] 2.4, 2.5
         class: u8,
-        /// Parts of a security descriptor.
+        /// AdditionalInformation: the parts of a security descriptor to set as a bit mask; 0
+        /// otherwise.
         additional: u32,
-        /// Value in the layout of \[MS-FSCC\].
+        /// The new value, in the layout of the information class. \[MS-FSCC\]
         buffer: Vec<u8>,
     },
-    /// \[MS-SMB2\] 2.2.35
+    /// CHANGE_NOTIFY: wait for changes in a directory. \[MS-SMB2\] 2.2.35
     ChangeNotify {
-        /// The directory.
+        /// The open directory.
         file: FileRef,
         /// Whether the watch includes subdirectories.
         recursive: bool,
-        /// Kinds of changes.
+        /// Kinds of changes that the response reports.
         filter: CompletionFilter,
-        /// Largest response in bytes.
+        /// Maximum length of the list of changes in the response in bytes.
         length: u32,
     },
-    /// \[MS-SMB2\] 2.2.26
+    /// LOCK: lock or unlock byte ranges of a file. \[MS-SMB2\] 2.2.26
     Lock {
-        /// The file.
+        /// The file with the ranges.
         file: FileRef,
-        /// \[MS-SMB2\] 2.2.26, LockSequenceNumber and LockSequenceIndex; 0 for none.
+        /// LockSequenceNumber and LockSequenceIndex, by which the server recognizes a LOCK that is
+        /// sent again; 0 for none. \[MS-SMB2\] 2.2.26
         sequence: u32,
-        /// Ranges; at least one.
+        /// The ranges, each with flags for lock or unlock; at least one.
         locks: Vec<LockElement>,
     },
-    /// \[MS-SMB2\] 2.2.31
+    /// IOCTL: run a control function (FSCTL) on a file or on the server. \[MS-SMB2\] 2.2.31
     Ioctl {
-        /// The file; `None` for a function of the server.
+        /// The file; `None` for a function that concerns no file.
         file: Option<FileRef>,
-        /// Function code.
+        /// Code of the control function.
         code: CtlCode,
-        /// Input.
+        /// Input of the function, in the layout that the code defines.
         input: Vec<u8>,
-        /// Largest output in bytes.
+        /// Maximum length of the output in the response in bytes.
         max_output: u32,
     },
-    /// \[MS-SMB2\] 2.2.24.1
+    /// OPLOCK_BREAK: acknowledge the break of an oplock. \[MS-SMB2\] 2.2.24.1
     AcknowledgeOplock {
-        /// The open.
+        /// FileId of the open that held the oplock.
         file: FileId,
-        /// New oplock level.
+        /// Oplock level that the client keeps.
         level: OplockLevel,
     },
-    /// \[MS-SMB2\] 2.2.24.2
+    /// OPLOCK_BREAK: acknowledge the break of a lease. \[MS-SMB2\] 2.2.24.2
     AcknowledgeLease {
-        /// The lease.
+        /// Key of the lease.
         key: Guid,
-        /// New lease state.
+        /// State that the client keeps, as a bit mask: read, handle and write caching.
         state: u32,
     },
 }
 
-/// CREATE. \[MS-SMB2\] 2.2.13
+/// The fields of a CREATE request, which opens or creates a file. \[MS-SMB2\] 2.2.13
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// Path relative to the share; `\` separates components, without a leading one.
+    /// Path relative to the share; `\` separates components, without a leading one. Empty for the
+    /// root of the share.
     pub name: String,
-    /// Requested oplock level; LEASE if `lease` is set.
+    /// Oplock level that the client requests; must be LEASE if `lease` is set.
     pub oplock: OplockLevel,
-    /// Requested access rights.
+    /// Access rights that the client requests.
     pub access: AccessMask,
-    /// Attributes of a new file.
+    /// DOS attributes of the file if the CREATE creates it.
     pub attributes: FileAttributes,
     /// Access that other opens may have.
     pub share: ShareAccess,
-    /// Handling of existing and missing files.
+    /// Whether the file must, may or must not exist, and whether an existing one is overwritten.
     pub disposition: CreateDisposition,
-    /// Create options.
+    /// Create options, such as "must be a directory" or "delete on close".
     pub options: CreateOptions,
-    /// Lease: key and requested state.
+    /// Lease that the client requests: its key, and its state as a bit mask. `None` for no lease.
     pub lease: Option<(Guid, u32)>,
     /// CreateGuid of SMB2_CREATE_DURABLE_HANDLE_REQUEST_V2, by which a server recognizes a CREATE
-    /// that is sent again. Only sent in dialects 3.x.
+    /// that is sent again. `None`, and dialects before 3.0, omit the context.
     pub create_guid: Option<Guid>,
-    /// Allocation size in bytes.
+    /// Disk space to reserve for a new file in bytes; `None` reserves none.
     pub allocation: Option<u64>,
-    /// Whether the request has SMB2_CREATE_QUERY_MAXIMAL_ACCESS_REQUEST.
+    /// Whether the response must have the maximal access rights of the user
+    /// (SMB2_CREATE_QUERY_MAXIMAL_ACCESS_REQUEST).
     pub query_maximal_access: bool,
-    /// Whether the driver acknowledges breaks, with [`Step::AcknowledgeOplock`] and
-    /// [`Step::AcknowledgeLease`]. Otherwise the core acknowledges them at once.
+    /// Whether the driver acknowledges breaks of the oplock or lease, with
+    /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Otherwise the core acknowledges
+    /// them at once.
     pub driver_acknowledges: bool,
 }
 
 /// The result of a successful step of a request, by command.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// TREE_CONNECT. \[MS-SMB2\] 2.2.10
+    /// Result of TREE_CONNECT: the client is connected to a share. \[MS-SMB2\] 2.2.10
     TreeConnected {
-        /// TreeId.
+        /// TreeId, which identifies the tree connect in further requests.
         tree: TreeId,
-        /// Type of the share.
+        /// Type of the share: disk, pipe or printer.
         share_type: ShareType,
         /// Flags of the share: caching, encryption.
         flags: ShareFlags,
         /// Capabilities of the share: DFS, continuous availability.
         capabilities: ShareCapabilities,
-        /// Maximal access of the user.
+        /// Maximal access rights of the user on the root of the share.
         maximal_access: AccessMask,
     },
-    /// CREATE.
+    /// Result of CREATE: the file is open.
     Created(Created),
-    /// CLOSE, with the attributes if they were requested.
+    /// Result of CLOSE, with the attributes of the file if the request asked for them.
     Closed(Option<Attributes>),
-    /// READ: the location of the data.
+    /// Result of READ: the location and length of the data.
     Read(ReadData),
-    /// WRITE: count of written bytes, at most the length of the request.
+    /// Result of WRITE: number of written bytes, at most the length of the request.
     Written(u32),
-    /// QUERY_DIRECTORY, QUERY_INFO, CHANGE_NOTIFY: the output buffer, and whether it is truncated
-    /// (BUFFER_OVERFLOW).
+    /// Result of QUERY_DIRECTORY, QUERY_INFO or CHANGE_NOTIFY: the output buffer, and whether it is
+    /// truncated (BUFFER_OVERFLOW).
     Output(Vec<u8>, bool),
-    /// IOCTL: its output, and whether it is truncated (BUFFER_OVERFLOW).
+    /// Result of IOCTL: the output of the function, and whether it is truncated (BUFFER_OVERFLOW).
     Ioctl(Vec<u8>, bool),
-    /// Success of any other step.
+    /// Success of a step without a further result.
     Done,
 }
 
-/// Location of the data of a READ. They are at most as long as the request allows.
+/// Location of the data of a READ. The data are at most as long as the request allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadData {
-    /// The driver received them into the destination: count of bytes at its start.
+    /// In the destination of the READ, where the driver received them: number of bytes from its
+    /// start.
     Placed(u32),
-    /// In the decrypted frame of the current call; the driver copies them.
+    /// In this range of the decrypted frame of the current call into the core. The driver copies
+    /// the bytes before it reuses the frame.
     Inbound(Range<usize>),
-    /// In the registered memory: count of bytes at its start.
+    /// In the registered memory of the READ, where the server wrote them by RDMA: number of bytes
+    /// from its start.
     Remote(u32),
-    /// The bytes themselves, if the responses to a compound arrived in several frames.
+    /// In this vector, if the responses to a compound arrived in several frames.
     Held(Vec<u8>),
 }
 
-/// The open of a CREATE. \[MS-SMB2\] 2.2.14
+/// A file that CREATE opened. \[MS-SMB2\] 2.2.14
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// FileId.
+    /// FileId, which identifies the open in further requests.
     pub file_id: FileId,
-    /// Granted oplock level.
+    /// Oplock level that the server granted.
     pub oplock: OplockLevel,
-    /// Granted lease state, if a lease was requested.
+    /// Lease state that the server granted, as a bit mask; `None` if the client requested no lease.
     pub lease_state: Option<u32>,
-    /// \[MS-SMB2\] 2.2.14, CreateAction: 1 opened, 2 created, 3 overwritten.
+    /// What the CREATE did (CreateAction): 0 superseded, 1 opened, 2 created, 3 overwrote the file.
+    /// \[MS-SMB2\] 2.2.14
     pub action: u32,
-    /// Attributes of the file.
+    /// Times, sizes and DOS attributes of the file.
     pub attributes: Attributes,
-    /// Maximal access, if it was requested and the server supports that.
+    /// Maximal access rights of the user on the file; `None` if the client did not request them or
+    /// the server does not support that.
     pub maximal_access: Option<AccessMask>,
 }
 
-/// Attributes of a file in the responses to CREATE and CLOSE.
+/// Times, sizes and DOS attributes of a file in the responses to CREATE and CLOSE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Time of creation.
+    /// Time at which the file was created.
     pub created: FileTime,
-    /// Time of the last access.
+    /// Time of the last access to the data.
     pub accessed: FileTime,
-    /// Time of the last write.
+    /// Time of the last write to the data.
     pub written: FileTime,
     /// Time of the last change of metadata.
     pub changed: FileTime,
-    /// Allocated bytes on the disk.
+    /// Disk space that is allocated for the file, in bytes.
     pub allocation: u64,
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub size: u64,
-    /// DOS attributes.
+    /// DOS attributes, such as READONLY and DIRECTORY.
     pub attributes: FileAttributes,
 }
 
 impl Request {
-    /// A new request of these steps.
+    /// Makes a request of these steps in a tree (`None` outside of a share), with defaults for the
+    /// other fields: not encrypted, no replay, time limit of the configuration.
     pub fn new(tree: Option<TreeId>, steps: Vec<Step>) -> Self {
         Self {
             tree,
@@ -313,25 +329,26 @@ impl Request {
     }
 }
 
-/// The reason why the connection or a request of the client failed.
+/// The reason why a request of the client failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The server returned this status.
+    /// The server returned this error status.
     Status(Status),
     /// The server returned this status with data: the limits of a copy, the required length of a
-    /// buffer, the target of a link. \[MS-SMB2\] 2.2.2
+    /// buffer, or the target of a link. \[MS-SMB2\] 2.2.2
     StatusWith(Status, Vec<u8>),
-    /// The response is malformed.
+    /// The response of the server cannot be decoded.
     Malformed(DecodeError),
-    /// The response has more than the request asked for.
+    /// The response of the server has more data than the request asked for: description of the
+    /// excess.
     Excess(&'static str),
-    /// The time limit passed, and the client sent a CANCEL. The driver may still be sending the
-    /// data of a WRITE.
+    /// The time limit of the request passed, and the client sent a CANCEL. The driver may still be
+    /// sending the data of a WRITE.
     TimedOut,
-    /// The driver canceled it.
+    /// The driver canceled the request.
     Cancelled,
-    /// The client cannot send it: the buffer is longer than the server accepts, it needs more
-    /// credits than the server grants, or the session cannot encrypt.
+    /// The client cannot send the request: a buffer is longer than the server accepts, the request
+    /// needs more credits than the server grants, or the session cannot encrypt.
     Unsendable(&'static str),
 }
 

@@ -14,18 +14,19 @@ use super::request::Request;
 use crate::carrier::Carrier;
 use crate::encryption::FrameEncryption;
 
-/// A session after its login. Channels on any thread use it. Only its counters and its table of
-/// oplocks change.
+/// A session after the login, which all its channels share on any threads. Only counters and the
+/// table of oplocks change.
 pub struct Session {
-    /// SessionId.
+    /// SessionId, which identifies the session in all messages.
     pub id: SessionId,
-    /// Result of the negotiation of the first channel; further channels must agree.
+    /// Parameters that NEGOTIATE of the first channel agreed on; further channels must agree.
     pub negotiated: Negotiated,
-    /// Whether the login is a guest or anonymous: the session has no keys and signs nothing.
+    /// Whether the server accepted the user as a guest or as anonymous. If so, the session has no
+    /// keys and signs nothing.
     pub is_guest: bool,
-    /// Whether all messages are signed.
+    /// Whether all messages of the session are signed.
     pub signing_required: bool,
-    /// Whether all messages are encrypted.
+    /// Whether all messages of the session are encrypted.
     pub encrypt: bool,
     /// Session.SigningKey, the key of the first channel, with which further channels prove that
     /// they belong to the session. `None` for a guest.
@@ -65,20 +66,23 @@ impl Session {
         })
     }
 
-    /// Session.ChannelSequence, the value in new requests.
+    /// Returns Session.ChannelSequence: the number of lost channels, which every new request
+    /// carries. \[MS-SMB2\] 3.2.1.3
     pub fn channel_sequence(&self) -> u16 {
         self.channel_sequence.load(Ordering::Acquire)
     }
 
-    /// Takes note of a lost channel, before its pending requests are returned: once a request
-    /// carries the new sequence, the server refuses late requests of the lost channel. A connection
-    /// calls this at its end. \[MS-SMB2\] 3.2.7.1
+    /// Raises [`channel_sequence`](Self::channel_sequence) because a channel was lost. Once a
+    /// request carries the new value, the server refuses late requests of the lost channel. A
+    /// connection calls this at its end, before it returns its pending requests. \[MS-SMB2\]
+    /// 3.2.7.1
     pub fn channel_lost(&self) {
         self.channel_sequence.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Largest READ in bytes, in a share that requires encryption or not. Protected data move in
-    /// messages, which may be shorter than an RDMA transfer.
+    /// Returns the maximum length of a READ in bytes. `encrypt` says whether the share requires
+    /// encryption: encrypted or signed data move in messages, which may be shorter than an RDMA
+    /// transfer.
     pub fn max_read(&self, encrypt: bool) -> u32 {
         match self.is_protected(encrypt) {
             true => self.negotiated.max_inline_read,
@@ -86,7 +90,9 @@ impl Session {
         }
     }
 
-    /// Largest WRITE in bytes, as [`Self::max_read`].
+    /// Returns the maximum length of a WRITE in bytes. `encrypt` says whether the share requires
+    /// encryption: encrypted or signed data move in messages, which may be shorter than an RDMA
+    /// transfer.
     pub fn max_write(&self, encrypt: bool) -> u32 {
         match self.is_protected(encrypt) {
             true => self.negotiated.max_inline_write,
@@ -94,8 +100,9 @@ impl Session {
         }
     }
 
-    /// Whether the data of READ and WRITE are encrypted or signed; such data do not move by RDMA.
-    /// `encrypt`: the share or the request demands encryption. \[MS-SMB2\] 3.2.4.6
+    /// Returns whether the data of a READ or WRITE are encrypted or signed; such data do not move
+    /// by RDMA. `encrypt` says whether the share or the request demands encryption. \[MS-SMB2\]
+    /// 3.2.4.6
     pub fn is_protected(&self, encrypt: bool) -> bool {
         self.encrypt || encrypt || self.signing_required
     }
@@ -108,7 +115,7 @@ impl Session {
         })
     }
 
-    /// Whether the session can encrypt messages.
+    /// Returns whether the session has keys and a cipher to encrypt messages.
     pub fn can_encrypt(&self) -> bool {
         self.encryption.is_some()
     }

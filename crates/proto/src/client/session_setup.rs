@@ -49,7 +49,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes the result of [`Effect::Authenticate`].
+    /// Continues the login with the result of [`Effect::Authenticate`]. The driver calls this once
+    /// for each such effect.
     ///
     /// # Panics
     /// No [`Effect::Authenticate`] is pending.

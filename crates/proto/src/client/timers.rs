@@ -15,13 +15,15 @@ use super::violation::Violation;
 use crate::time::{Instant, Now};
 
 impl Connection {
-    /// Takes note of received bytes, which need not complete a frame: the server is alive.
+    /// Reports that the driver received bytes, which need not complete a frame. This restarts the
+    /// time after which the client sends an ECHO.
     pub fn heard(&mut self, now: Now) {
         self.heard = now.instant;
         self.echoed = None;
     }
 
-    /// Latest time for the next call of [`Connection::timeout`].
+    /// Returns the time at which the driver must call [`Connection::timeout`] at the latest; `None`
+    /// before the start and after the end of the connection.
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Fresh | Phase::Over => None,
@@ -43,7 +45,8 @@ impl Connection {
         since.after(self.config.echo_interval)
     }
 
-    /// Handles the time limits that have passed.
+    /// Handles the time limits that have passed: fails requests, sends an ECHO or ends the
+    /// connection. An early call has no effect.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}
@@ -169,8 +172,9 @@ impl Connection {
         Some(flight)
     }
 
-    /// Cancels a request. One that was not sent fails at once. For one in flight the client sends a
-    /// CANCEL, and the response has the result. \[MS-SMB2\] 3.2.4.24
+    /// Cancels the request `id`; an unknown one is ignored. A request that was not sent fails at
+    /// once. For a request in flight the client sends a CANCEL, and the later response has the
+    /// result. \[MS-SMB2\] 3.2.4.24
     pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
         if self.give_up_waiting(id, &Failure::Cancelled, effects) {
             self.pump(now, effects);

@@ -4,43 +4,48 @@ use core::fmt;
 
 use wire::{Command, DecodeError, MessageId, SessionId, Status};
 
-/// The reason why a connection ends.
+/// The reason why the client's core ends a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// The transport connection was closed.
+    /// The peer or the network closed the transport connection.
     Closed,
-    /// The driver closed the connection.
+    /// The driver closed the connection with [`Connection::close`](super::Connection::close).
     Asked,
-    /// The bytes are not an SMB2 message.
+    /// The server sent bytes that are not an SMB2 message.
     Malformed(DecodeError),
-    /// A response without a request.
+    /// The server sent a response with this MessageId, which no request has.
     UnknownMessageId(MessageId),
-    /// A response with another command than its request.
+    /// The server sent a response with another command than its request.
     WrongCommand {
         /// Command of the request.
         asked: Command,
         /// Command of the response.
         came: Command,
     },
-    /// The required signature of a message is missing or wrong.
+    /// The required signature of a message of this session is missing or wrong.
     BadSignature(SessionId),
-    /// A frame cannot be decrypted, or lacks the required encryption.
+    /// A frame of this session cannot be decrypted, or lacks the required encryption.
     NotEncrypted(SessionId),
-    /// The server chose something that the client did not offer, or repeats another result.
+    /// The server chose a parameter that the client did not offer, or its confirmation of NEGOTIATE
+    /// differs from its response: description of the difference.
     NegotiateTampered(&'static str),
-    /// The server refuses NEGOTIATE.
+    /// The server refuses NEGOTIATE with this status.
     Refused(Status),
-    /// The server refuses the login or the binding: wrong password, expired password, ...
+    /// The server refuses the login or the binding: wrong password or expired password, for
+    /// example.
     LoginRefused(Status),
-    /// The server's proof in the login is wrong, or the login grants less than required (guest).
+    /// The server's proof in the login is wrong, or the login grants less than required (guest):
+    /// description of the fault.
     LoginUntrusted(&'static str),
-    /// The server was silent for too long.
+    /// The server sent nothing within the time limit, also after an ECHO.
     TimedOut,
-    /// The server reports USER_SESSION_DELETED or NETWORK_SESSION_EXPIRED.
+    /// The server reports that the session no longer exists: USER_SESSION_DELETED or
+    /// NETWORK_SESSION_EXPIRED.
     SessionGone(Status),
-    /// The server misuses registered memory, or reports an impossible transfer.
+    /// The server misuses registered memory, or reports an impossible RDMA transfer: description of
+    /// the fault.
     RemoteMemory(&'static str),
-    /// The server exceeds a limit.
+    /// The server exceeds a limit of the client: description of the limit.
     LimitReached(&'static str),
 }
 

@@ -12,108 +12,110 @@ use wire::dialect::Dialect;
 use crate::file::ShareId;
 use crate::token::Token;
 
-/// Bytes of the largest READ, WRITE and transaction. \[MS-SMB2\] 3.3.5.4 asks for 65536 at least;
-/// Windows offers 8 MiB.
+/// Default maximum length of a READ, WRITE and transaction in bytes: 8 MiB, as in Windows.
+/// \[MS-SMB2\] 3.3.5.4
 pub const MAX_IO: u32 = 8 << 20;
 
-/// The configuration of a server. It does not change while the server runs.
-/// \[MS-SMB2\] 3.3.1.5
+/// The configuration of the server's core. It does not change while the server runs. \[MS-SMB2\]
+/// 3.3.1.5
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The NetBIOS name that clients see in replies about the server. At most 15 characters.
+    /// NetBIOS name of the server, at most 15 characters. Clients receive it in responses about the
+    /// server.
     pub name: String,
-    /// The domain or workgroup; the name where there is none.
+    /// Name of the domain or workgroup of the server; the name of the server if it has none.
     pub domain: String,
-    /// A description of the server.
+    /// Description of the server for users, in the list of servers.
     pub comment: String,
-    /// ServerGuid.
+    /// ServerGuid, by which the server identifies itself in NEGOTIATE.
     pub guid: Guid,
-    /// Oldest dialect.
+    /// Oldest dialect that the server accepts.
     pub min_dialect: Dialect,
-    /// Newest dialect.
+    /// Newest dialect that the server accepts.
     pub max_dialect: Dialect,
-    /// What the server says first in a login: the SPNEGO token of the NEGOTIATE response, which
-    /// names the mechanisms. The driver makes it from its authenticator; empty leaves it to the
-    /// client. \[MS-SMB2\] 2.2.4
+    /// The first security token of a login, in the NEGOTIATE response: it names the mechanisms of
+    /// the server (SPNEGO). The driver takes it from its authenticator. If it is empty, the client
+    /// sends the first token. \[MS-SMB2\] 2.2.4
     pub security_blob: Vec<u8>,
-    /// RequireMessageSigning.
+    /// Whether every session must sign its messages (RequireMessageSigning).
     pub signing_required: bool,
-    /// RejectUnencryptedAccess: every session is encrypted.
+    /// Whether every session must encrypt its messages (RejectUnencryptedAccess).
     pub encryption_required: bool,
-    /// Whether SMB encryption may be left to a transport that encrypts, if the client asks for it.
-    /// Otherwise messages that must be encrypted are encrypted over QUIC once more. \[MS-SMB2\]
+    /// Whether the encryption of QUIC replaces SMB encryption, if the client requests that.
+    /// Otherwise messages that must be encrypted are encrypted again within QUIC. \[MS-SMB2\]
     /// 2.2.3.1.5
     pub transport_security: bool,
-    /// Whether a session may be carried by several connections. \[MS-SMB2\] 3.3.1.5,
-    /// IsMultiChannelCapable
+    /// Whether a session may use several connections. \[MS-SMB2\] 3.3.1.5, IsMultiChannelCapable
     pub multichannel: bool,
-    /// Ciphers, the best first.
+    /// Ciphers that the server accepts, the preferred one first.
     pub ciphers: Vec<Cipher>,
-    /// Signing algorithms, the best first.
+    /// Signing algorithms that the server accepts, the preferred one first.
     pub signing_algorithms: Vec<SigningAlgorithm>,
-    /// Bytes of the largest READ.
+    /// Maximum length of a READ in bytes.
     pub max_read: u32,
-    /// Bytes of the largest WRITE.
+    /// Maximum length of a WRITE in bytes.
     pub max_write: u32,
-    /// Bytes of the largest transaction: QUERY_DIRECTORY, QUERY_INFO, SET_INFO, IOCTL.
+    /// Maximum length in bytes of the buffer of a QUERY_DIRECTORY, QUERY_INFO, SET_INFO or IOCTL.
     pub max_transact: u32,
-    /// The limits.
+    /// Limits on the resources that clients use.
     pub limits: Limits,
-    /// The shares; `ShareId` is the place in this list.
+    /// The shares of the server; a `ShareId` is the index in this list.
     pub shares: Vec<Arc<Share>>,
 }
 
-/// Limits on the resources that one client uses.
+/// Limits on the resources of the server that clients use. A request beyond a limit fails, or its
+/// connection ends.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Credits of one connection. Samba and Windows give 8192.
+    /// Maximum number of credits of one connection. Samba and Windows grant 8192.
     pub credits: u16,
-    /// Messages of one compound.
+    /// Maximum number of messages of one compound.
     pub compound_messages: usize,
-    /// Sessions of one connection.
+    /// Maximum number of sessions of one connection.
     pub sessions_per_connection: usize,
-    /// Connections of one session. Windows allows 32.
+    /// Maximum number of connections of one session. Windows allows 32.
     pub channels_per_session: usize,
-    /// Logins in progress on one connection.
+    /// Maximum number of logins in progress on one connection.
     pub logins_per_connection: usize,
-    /// Requests of one connection that were answered with an interim response: each has given
-    /// its credits back. Samba and Windows allow 512.
+    /// Maximum number of pending requests of one connection that have an interim response, which
+    /// returned their credits. Samba and Windows allow 512.
     pub async_requests: usize,
-    /// Tree connects of one session.
+    /// Maximum number of tree connects of one session.
     pub trees_per_session: usize,
-    /// Opens of one session.
+    /// Maximum number of open files of one session.
     pub opens_per_session: usize,
-    /// Opens of all sessions that one connection made. Each costs a descriptor and more.
+    /// Maximum number of open files that one connection opened, of all its sessions. Each costs a
+    /// file descriptor and memory.
     pub opens_per_connection: usize,
-    /// Pipes of all sessions that one connection made. Each may hold some 60 KiB.
+    /// Maximum number of open pipes that one connection opened, of all its sessions. Each may use
+    /// about 60 KiB.
     pub pipes_per_connection: usize,
-    /// Watched directories of all sessions that one connection made: each may keep 64 KiB of
-    /// changes, and each change in the share checks it.
+    /// Maximum number of watched directories that one connection opened, of all its sessions. Each
+    /// may store 64 KiB of changes, and each change in the share costs time for each of them.
     pub watches_per_connection: usize,
-    /// Byte-range locks of one open.
+    /// Maximum number of byte-range locks of one open.
     pub locks_per_open: usize,
-    /// Byte-range locks of one file.
+    /// Maximum number of byte-range locks of one file.
     pub locks_per_file: usize,
-    /// Requests of one connection that wait for a byte-range lock. Each keeps its credit or is one
-    /// of the asynchronous ones, and each unlock checks it.
+    /// Maximum number of requests of one connection that wait for a byte-range lock. Each unlock of
+    /// the file checks them.
     pub lock_waits: usize,
-    /// Maximum length in bytes of a frame that a connection without an authenticated session
-    /// sends.
+    /// Maximum length in bytes of a frame from a client that has not logged in on the connection.
     pub frame_before_login: usize,
-    /// How long a connection may be without a session.
+    /// Maximum time that a connection may exist without a session.
     pub login_timeout: Duration,
-    /// How long a login waits for the session that it replaces to close its opens.
+    /// Maximum time that a login waits until the opens of the session that it replaces are closed.
     pub replace_timeout: Duration,
-    /// Maximum number of opens without a session, of the whole server. Each holds a descriptor of
-    /// the file system.
+    /// Maximum number of open files of the whole server that outlive their lost session. Each holds
+    /// a file descriptor.
     pub disconnected_opens: usize,
-    /// How long an open outlives a session that lost its last connection. Zero closes it at once.
-    /// \[MS-SMB2\] 3.3.7.1
+    /// Time that an open file outlives a session that lost its last connection. Zero closes the
+    /// file at once. \[MS-SMB2\] 3.3.7.1
     pub disconnected_open_timeout: Duration,
-    /// After how long a request that waits is answered with an interim response.
+    /// Time after which a waiting request gets an interim response.
     pub interim_after: Duration,
-    /// How long the holder of an oplock may take to acknowledge its break. Windows and Samba give
-    /// it 35 s. \[MS-SMB2\] 3.3.2.1
+    /// Maximum time that a client may take to acknowledge the break of an oplock or lease. Windows
+    /// and Samba use 35 s. \[MS-SMB2\] 3.3.2.1
     pub oplock_break_timeout: Duration,
 }
 
@@ -183,41 +185,41 @@ pub(crate) fn folded(name: &str) -> String {
     name.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// The kind of a share.
+/// The kind of a share of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareKind {
-    /// Files.
+    /// A share of files and directories.
     Disk,
-    /// IPC$.
+    /// The share IPC$ of pipes, for remote procedure calls.
     Pipe,
 }
 
-/// A share. \[MS-SMB2\] 3.3.1.6
+/// A share of the server. \[MS-SMB2\] 3.3.1.6
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// Its place in the list.
+    /// Index of the share in [`Config::shares`].
     pub id: ShareId,
-    /// Its name, compared without regard to case.
+    /// Name of the share, compared without regard to case.
     pub name: String,
-    /// Files or pipes.
+    /// Kind of the share: files or pipes.
     pub kind: ShareKind,
-    /// The comment in lists of shares.
+    /// Comment of the share in lists of shares.
     pub comment: String,
-    /// Whether the share is read-only.
+    /// Whether the share is read-only: clients cannot change files.
     pub read_only: bool,
-    /// Shown in a list of shares.
+    /// Whether lists of shares have the share. Clients can connect to it in any case.
     pub listed: bool,
-    /// EncryptData: its requests must be encrypted.
+    /// Whether requests to the share must be encrypted (Share.EncryptData).
     pub encryption_required: bool,
-    /// Whether clients may cache what they open: not where others than this server change files.
-    /// \[MS-SMB2\] 3.3.5.9
+    /// Whether clients may cache files by oplocks and leases. Not suitable where other programs
+    /// than this server change files. \[MS-SMB2\] 3.3.5.9
     pub oplocks: bool,
-    /// Whether clients may watch directories. \[MS-SMB2\] 3.3.5.19
+    /// Whether clients may watch directories for changes. \[MS-SMB2\] 3.3.5.19
     pub notify: bool,
-    /// The accounts that may connect; `None` for every named account.
+    /// Names of the accounts that may connect to the share; `None` for every named account.
     pub users: Option<Vec<String>>,
-    /// Whether guest and anonymous sessions may enter.
+    /// Whether guests and anonymous users may connect to the share.
     pub guest: bool,
-    /// The identity of file operations, in place of that of the session.
+    /// Identity of all file operations on the share; `None` uses the identity of the session.
     pub force_token: Option<Arc<Token>>,
 }

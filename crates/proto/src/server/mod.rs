@@ -88,7 +88,8 @@ use watch::WatchTable;
 /// a log never confuses the two.
 const PERSISTENT_BASE: u64 = 1 << 62;
 
-/// The state that all connections of a process share. \[MS-SMB2\] 3.3.1.5
+/// The state of the server that all connections of a process share: sessions, open files, shares.
+/// \[MS-SMB2\] 3.3.1.5
 #[derive(Debug)]
 pub struct Server {
     pub(crate) config: Config,
@@ -112,7 +113,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server without connections.
+    /// Makes a server without connections. `now` is its start time.
     pub fn new(config: Config, now: Now) -> Arc<Self> {
         Arc::new(Self {
             config,
@@ -141,19 +142,19 @@ impl Server {
         }
     }
 
-    /// Sets the addresses to which clients may open further channels. Clients learn of a change
-    /// only when they ask.
+    /// Sets the network interfaces that clients receive when they query the addresses for further
+    /// channels.
     pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
         *self.interfaces.lock() = Arc::from(interfaces);
     }
 
-    /// The configuration.
+    /// Returns the configuration of the server.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Processes changes of a share by other processes, as its file system reports them. Returns
-    /// notices, which the caller delivers to their connections.
+    /// Processes changes of a share by other processes, as the file system of the share reports
+    /// them. Returns notices, each with the connection to which the caller must deliver it.
     pub fn local_events(
         &self,
         share: ShareId,
@@ -162,7 +163,7 @@ impl Server {
         self.watches.report_local(share, events)
     }
 
-    /// When the server started.
+    /// Returns the wall-clock time at which the server started.
     pub fn started(&self) -> FileTime {
         self.started
     }

@@ -22,88 +22,89 @@ use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::session::Session;
 
-/// The limits of a snapshot.
+/// Limits on the number of objects in a [`Snapshot`].
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotLimits {
-    /// Maximum number of sessions.
+    /// Maximum number of sessions in the snapshot.
     pub sessions: usize,
-    /// Maximum number of opens of all sessions, including pipes.
+    /// Maximum number of opens of all sessions in the snapshot, including pipes.
     pub opens: usize,
-    /// Maximum number of byte-range locks per open.
+    /// Maximum number of byte-range locks of each open in the snapshot.
     pub locks: usize,
 }
 
-/// The sessions of a server at one time.
+/// A copy of the sessions of a server with their shares and open files, at about one time.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// The sessions, by their number.
+    /// The sessions in the order of their ids, up to the limit.
     pub sessions: Vec<SessionSnapshot>,
-    /// Number of sessions beyond the limit.
+    /// Number of sessions that the snapshot omits because of the limit.
     pub sessions_left_out: usize,
-    /// Number of opens beyond the limit.
+    /// Number of opens of these sessions that the snapshot omits because of the limit.
     pub opens_left_out: usize,
 }
 
-/// A session. \[MS-SMB2\] 3.3.1.8
+/// A session in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.8
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
-    /// SessionId.
+    /// SessionId of the session.
     pub id: SessionId,
-    /// The account.
+    /// Account of the user of the session.
     pub account: Account,
-    /// The dialect of all of its channels.
+    /// Dialect of all connections of the session.
     pub dialect: Dialect,
-    /// The cipher; `None` if none was negotiated.
+    /// Cipher of the session; `None` if the session cannot encrypt.
     pub cipher: Option<Cipher>,
-    /// How the connection that made it is signed.
+    /// Signing algorithm of the connection on which the session was made.
     pub signing: SigningAlgorithm,
-    /// Session.SigningRequired.
+    /// Whether all messages of the session must be signed (Session.SigningRequired).
     pub signing_required: bool,
-    /// Session.EncryptData.
+    /// Whether all messages of the session must be encrypted (Session.EncryptData).
     pub encrypt: bool,
-    /// The connections of the channels of the session.
+    /// The connections that the session uses.
     pub channels: Vec<ConnectionId>,
-    /// The tree connects of the session.
+    /// The connections of the session to shares (tree connects).
     pub trees: Vec<TreeSnapshot>,
-    /// The opens of the session.
+    /// The open files, directories and pipes of the session, up to the limit.
     pub opens: Vec<OpenSnapshot>,
 }
 
-/// A tree connect. \[MS-SMB2\] 3.3.1.9
+/// A connection of a session to a share (tree connect) in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.9
 #[derive(Clone, Debug)]
 pub struct TreeSnapshot {
-    /// Its number within the session.
+    /// TreeId, unique within the session.
     pub id: TreeId,
-    /// The share.
+    /// Name of the share.
     pub share: String,
 }
 
-/// A file, a directory or a pipe that is open. \[MS-SMB2\] 3.3.1.10
+/// An open file, directory or pipe in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.10
 #[derive(Clone, Debug)]
 pub struct OpenSnapshot {
     /// FileId of the open.
     pub id: FileId,
-    /// The tree connect that it was made by.
+    /// TreeId of the tree connect with which the client opened it.
     pub tree: TreeId,
-    /// The share.
+    /// Name of the share.
     pub share: String,
-    /// Its name, `/` between the components: empty for the root.
+    /// Path from the root of the share, with `/` between the components; empty for the root. The
+    /// name of a pipe.
     pub path: String,
-    /// Kind of the object.
+    /// Kind of the open object: file, directory or pipe.
     pub kind: OpenKind,
-    /// Open.GrantedAccess.
+    /// Access rights that the open was granted (Open.GrantedAccess).
     pub access: AccessMask,
-    /// The share mode.
+    /// Access that other opens of the file may have (the share mode).
     pub sharing: ShareAccess,
-    /// The oplock level; during a break, the level before the break.
+    /// Oplock level that the open holds; during a break, the level before the break.
     pub oplock: OplockLevel,
-    /// Its byte-range locks: some of them, where there are many.
+    /// Byte-range locks that the open holds, up to the limit.
     pub locks: Vec<LockSnapshot>,
-    /// How many it has.
+    /// Number of byte-range locks that the open holds, including those beyond the limit.
     pub lock_count: usize,
 }
 
-/// The kind of an open.
+/// The kind of an open object in a [`Snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenKind {
     /// A file.
@@ -114,19 +115,20 @@ pub enum OpenKind {
     Pipe,
 }
 
-/// A byte-range lock.
+/// A byte-range lock in a [`Snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSnapshot {
-    /// The first byte.
+    /// Offset of the first locked byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the locked range in bytes.
     pub length: u64,
-    /// Whether others may not even read.
+    /// Whether the lock is exclusive: other opens may neither read nor write the range. Otherwise
+    /// they may read it.
     pub is_exclusive: bool,
 }
 
 impl Server {
-    /// Returns the current state, within the limits.
+    /// Returns a snapshot of the current state of the server, within the limits.
     pub fn snapshot(&self, limits: SnapshotLimits) -> Snapshot {
         let (sessions, count) = {
             let sessions = self.sessions.lock();

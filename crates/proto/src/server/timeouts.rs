@@ -18,24 +18,25 @@ use crate::server::{Server, close};
 use crate::time::{Instant, Now};
 
 impl Server {
-    /// Returns when the driver must call [`timeout`](Self::timeout); `None` if the server waits for
-    /// nothing.
+    /// Returns when the driver must call [`timeout`](Self::timeout); `None` if the server has no
+    /// time limit in progress.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.disconnected.lock().next_deadline()
     }
 
-    /// Closes the disconnected opens with a deadline in the past.
+    /// Closes the disconnected opens (open files that outlive their session) with a deadline in the
+    /// past. An early call has no effect.
     pub fn timeout(&self, now: Now, effects: &mut Effects) {
         let expired = self.disconnected.lock().take_expired(now.instant);
         expired.iter().for_each(|open| self.close(open, effects));
     }
 
-    /// Reports the outcome of an operation that the server itself requested. The driver calls it
-    /// once for each of these operations.
+    /// Processes the outcome of an operation that [`timeout`](Self::timeout) requested. The driver
+    /// calls this once for each of these operations.
     ///
     /// # Panics
     ///
-    /// Panics if the operation is not in progress.
+    /// The operation is not in progress.
     pub fn complete(&self, _now: Now, op: OpId, outcome: Outcome, _effects: &mut Effects) {
         let was_pending = self.operations.lock().closing.remove(&op);
         assert!(was_pending, "{op:?} of the server is not in progress");
@@ -43,7 +44,8 @@ impl Server {
         drop(outcome);
     }
 
-    /// Returns whether the server has no operation in progress and no disconnected open.
+    /// Returns whether the server itself has no operation in progress and no open that outlives its
+    /// session.
     pub fn is_idle(&self) -> bool {
         self.operations.lock().closing.is_empty() && self.disconnected.lock().is_empty()
     }

@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use wire::smbd::{MIN_FRAGMENTED_SIZE, MIN_RECEIVE_SIZE};
 
-/// Role in the negotiation.
+/// Role of this end in the negotiation of SMB Direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The peer that connects. It sends the first message.
+    /// The end that connects. It sends the first message.
     Client,
-    /// The peer that accepts.
+    /// The end that accepts the connection.
     Server,
 }
 
@@ -26,42 +26,46 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// keep-alives.
 const CREDIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Configuration of a connection. \[MS-SMBD\] 3.1.1.1
+/// Configuration of an SMB Direct connection. \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Role in the negotiation.
+    /// Role of this end in the negotiation.
     pub role: Role,
-    /// Number of credits to request: Connection.SendCreditTarget. At least 1.
+    /// Number of credits that this end requests from the peer (Connection.SendCreditTarget). At
+    /// least 1.
     pub send_credit_target: u16,
-    /// Largest number of credits for the peer: Connection.ReceiveCreditMax. At least 1.
+    /// Maximum number of credits that the peer may hold (Connection.ReceiveCreditMax). At least 1.
     pub receive_credit_max: u16,
-    /// Largest number of credits before the peer is [trusted](super::Connection::trust).
+    /// Maximum number of credits that the peer may hold before it is
+    /// [trusted](super::Connection::trust).
     pub receive_credits_at_first: u16,
-    /// Largest own SEND in bytes, including its header. At least 128.
+    /// Maximum length in bytes of a SEND of this end, including its header. At least 128.
     pub max_send_size: u32,
-    /// Size of a receive in bytes, which limits the peer's SENDs. At least 128.
+    /// Length of a posted receive in bytes, which limits the SENDs of the peer. At least 128.
     pub max_receive_size: u32,
-    /// Largest message of the peer in bytes: Connection.MaxFragmentedRecvSize. At least 131,072.
+    /// Maximum length of a message of the peer in bytes, which may have several SENDs
+    /// (Connection.MaxFragmentedRecvSize). At least 131,072.
     pub max_fragmented_size: u32,
-    /// Largest RDMA READ or WRITE in bytes.
+    /// Maximum length of an RDMA READ or WRITE in bytes.
     pub max_read_write_size: u32,
-    /// Limit of SENDs that are posted and not completed. At least 1.
+    /// Maximum number of SENDs that are posted and not completed. At least 1.
     pub send_depth: u16,
-    /// Limit of messages that are queued or partly sent. At least 1.
+    /// Maximum number of messages that are queued or partly sent. At least 1.
     pub queue_depth: usize,
-    /// Time limit of the negotiation.
+    /// Time limit of the negotiation. The connection ends after it.
     pub negotiate_timeout: Duration,
-    /// Silence of the peer after which this side sends a keep-alive.
+    /// Time without a message of the peer after which this end sends a keep-alive message.
     pub keep_alive_interval: Duration,
-    /// Time limit for the answer to a keep-alive.
+    /// Time limit for the answer to a keep-alive message. The connection ends after it.
     pub keep_alive_timeout: Duration,
-    /// Time limit for a message that waits for a credit: the Send Credit Grant Timer.
+    /// Maximum time that a message may wait until the peer grants a credit (Send Credit Grant
+    /// Timer). The connection ends after it.
     pub credit_timeout: Duration,
 }
 
 impl Config {
-    /// The default configuration. Credits and sizes of received messages are those of Windows; a
-    /// SEND is as large as a receive of Windows.
+    /// Makes the default configuration for the role. Credits and sizes of received messages are
+    /// those of Windows; a SEND is as large as a receive of Windows.
     pub fn new(role: Role) -> Self {
         Self {
             role,
@@ -84,13 +88,14 @@ impl Config {
         }
     }
 
-    /// Largest number of receives posted at one time: one more than the credits, for the rule of
-    /// the last credit.
+    /// Returns the maximum number of receives that are posted at one time: one more than the
+    /// credits, because the peer needs one for the message that returns the last credit.
     pub fn receives(&self) -> u32 {
         u32::from(self.receive_credit_max) + 1
     }
 
-    /// Largest number of receives posted at one time before the peer is trusted.
+    /// Returns the maximum number of receives that are posted at one time before the peer is
+    /// [trusted](super::Connection::trust).
     pub fn receives_at_first(&self) -> u32 {
         u32::from(self.credits_at_first()) + 1
     }
@@ -127,17 +132,17 @@ impl Config {
     }
 }
 
-/// The negotiated sizes of a connection.
+/// The sizes that both ends of an SMB Direct connection agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Negotiated {
-    /// Largest own SEND in bytes.
+    /// Maximum length in bytes of a SEND of this end.
     pub max_send_size: u32,
-    /// Largest SEND of the peer in bytes.
+    /// Maximum length in bytes of a SEND of the peer.
     pub max_receive_size: u32,
-    /// Largest own message in bytes.
+    /// Maximum length in bytes of a message of this end, which may have several SENDs.
     pub max_fragmented_send_size: u32,
-    /// Largest message of the peer in bytes.
+    /// Maximum length in bytes of a message of the peer, which may have several SENDs.
     pub max_fragmented_receive_size: u32,
-    /// Largest RDMA READ or WRITE in bytes that the server performs in one piece.
+    /// Maximum length in bytes of an RDMA READ or WRITE that the server performs in one piece.
     pub max_read_write_size: u32,
 }

@@ -29,8 +29,8 @@ pub(super) enum Phase {
     Over,
 }
 
-/// The state of SMB Direct on one queue pair. Its single owner reports events and executes the
-/// effects.
+/// The protocol state of SMB Direct on one queue pair. The driver owns it, reports events to the
+/// methods, and performs the effects that they append. \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(super) config: Config,
@@ -46,43 +46,46 @@ pub struct Connection {
     pub(super) scratch: Vec<u8>,
 }
 
-/// The state that determines the next step of a connection, except for time. For logs, and for
-/// tests that recognize a state.
+/// A copy of the state of a connection, except for time, for logs and for tests that compare
+/// states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Snapshot {
     /// Phase: 0 before the negotiation, 4 in data transfer, the highest value after the end.
     pub phase: u8,
-    /// SENDs that this side may post.
+    /// Number of SENDs that this end may post with its credits.
     pub send_credits: u32,
-    /// SENDs that the peer may post.
+    /// Number of SENDs that the peer may post with its credits.
     pub receive_credits: u32,
-    /// Number of credits that the peer should have.
+    /// Number of credits that the peer requests.
     pub receive_credit_target: u32,
-    /// Number of posted receives.
+    /// Number of receives that are posted.
     pub posted: u32,
-    /// Number of receives that the driver was asked for and has not posted.
+    /// Number of receives that the core requested from the driver and that are not posted yet.
     pub asked: u32,
     /// Number of SENDs that are posted and not completed.
     pub in_flight: usize,
-    /// Number of messages that are queued or partly sent.
+    /// Number of messages of this end that are queued or partly sent.
     pub queued: usize,
-    /// Unsent bytes of these messages.
+    /// Number of bytes of these messages that are not sent yet.
     pub queued_bytes: u64,
-    /// Missing bytes of the incoming message.
+    /// Number of bytes that are missing of the message that the peer is sending; 0 between
+    /// messages.
     pub missing: u32,
-    /// Whether the peer waits for an answer to its keep-alive.
+    /// Whether the peer waits for an answer to its keep-alive message.
     pub is_reply_owed: bool,
-    /// Low-water mark: at or below this number of credits, the peer gets more in an empty message.
+    /// Low-water mark: when the peer has at most this number of credits, it gets further ones in an
+    /// empty message.
     pub low_water: Option<u32>,
-    /// State of the own keep-alive: 0 none, 1 to send, 2 sent.
+    /// State of the keep-alive message of this end: 0 none, 1 must be sent, 2 sent and not
+    /// answered.
     pub keep_alive: u8,
 }
 
 impl Connection {
-    /// A connection in its initial state.
+    /// Makes a connection before its negotiation.
     ///
     /// # Panics
-    /// When the protocol does not allow the configuration.
+    /// The protocol does not allow the configuration: a size or number is below its minimum.
     pub fn new(config: Config) -> Self {
         config.check();
         Self {
@@ -104,22 +107,24 @@ impl Connection {
         }
     }
 
-    /// The negotiated sizes; `None` before the negotiation.
+    /// Returns the sizes that both ends agreed on; `None` before and during the negotiation, and
+    /// after the end of the connection.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.is_ready().then_some(self.sizes)
     }
 
-    /// Whether messages can be sent.
+    /// Returns whether the negotiation is complete, so that messages can be sent.
     pub fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
     }
 
-    /// Whether the connection has ended.
+    /// Returns whether the connection has ended.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Starts the connection. The queue pair is connected, or the server is about to accept it.
+    /// Starts the connection, when the queue pair is connected or when the server is about to
+    /// accept it.
     ///
     /// # Panics
     /// When called twice.
@@ -151,8 +156,9 @@ impl Connection {
         }
     }
 
-    /// Raises the limit of credits to the configured maximum, after the peer has authenticated. The
-    /// next SEND grants them, as far as their receives are posted by then.
+    /// Raises the maximum of the peer's credits to the configured one. The driver calls this after
+    /// the peer has logged in. The next SEND grants the further credits for which receives are
+    /// posted by then.
     pub fn trust(&mut self, effects: &mut Effects) {
         self.credits.raise_max(self.config.receive_credit_max);
         if self.is_ready() {
@@ -160,8 +166,9 @@ impl Connection {
         }
     }
 
-    /// Queues a message of `length` bytes, which the effects name by `token`. If `invalidate` is a
-    /// remote key of the peer, the last SEND of the message is a Send with Invalidate of that key.
+    /// Queues a message of `length` bytes, which the driver holds under the number `token`. If
+    /// `invalidate` is a remote key of the peer, the last SEND of the message is a Send with
+    /// Invalidate of that key.
     ///
     /// # Errors
     /// The message cannot be sent. Nothing has changed, and the caller keeps the message.
@@ -216,13 +223,13 @@ impl Connection {
         }
     }
 
-    /// Reports the end of the queue pair. The driver frees all messages that it holds.
+    /// Reports that the queue pair has ended. The driver frees all messages that it holds.
     pub fn closed(&mut self) {
         self.phase = Phase::Over;
         self.queue.clear();
     }
 
-    /// The state that determines the next step.
+    /// Returns a copy of the state of the connection, for logs and tests.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             phase: match self.phase {

@@ -15,82 +15,88 @@ use crate::queue::Queue;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageToken(pub u64);
 
-/// Identifies a SEND. Numbers count up from 0 without a gap, in the order of the posts.
+/// Identifies a SEND of this end of the connection. Numbers count up from 0 without a gap, in the
+/// order of the posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SendId(pub u64);
 
-/// The requested actions, in order. The driver owns and reuses the queue.
+/// The queue of effects that a call into the core of SMB Direct appends, in order. The driver owns
+/// and reuses the queue.
 pub type Effects = Queue<Effect>;
 
-/// One requested action.
+/// One action that the core of SMB Direct requests from the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Post this number of additional receives, each of the configured `max_receive_size`, and call
-    /// `posted`: at once, or when memory is available.
+    /// [`Connection::posted`](super::Connection::posted) for them: at once, or when memory is
+    /// available.
     PostReceives(u32),
-    /// Post a SEND.
+    /// Post this SEND on the queue pair, and call [`Connection::sent`](super::Connection::sent)
+    /// after its completion.
     Send(Outgoing),
-    /// Store a range of the bytes of the `received` call that caused this effect.
+    /// Store a part of a message of the peer: a range of the bytes that were passed to the call of
+    /// [`Connection::received`](super::Connection::received) that caused this effect.
     Fragment {
-        /// The range in the received bytes.
+        /// Range of the part in these bytes.
         range: Range<usize>,
-        /// Offset in the reassembled message; 0 in its first fragment.
+        /// Offset of the part in the whole message in bytes; 0 for the first part.
         offset: u32,
         /// Length of the whole message in bytes, at most the configured `max_fragmented_size`. The
         /// peer states it; the data itself may take long to arrive.
         total: u32,
     },
-    /// The preceding fragment completed the message.
+    /// The stored parts are a complete message of the peer. The driver processes it.
     Message {
         /// Length of the message in bytes.
         length: u32,
     },
-    /// All SENDs of the message are completed: its memory is free.
+    /// All SENDs of this message are completed, so the driver may free the memory of the message.
     MessageSent(MessageToken),
-    /// From now on the connection accepts messages.
+    /// The negotiation is complete with these sizes: from now on the connection accepts messages.
     Ready(Negotiated),
-    /// End the connection. No effect follows. The driver may free everything that it holds for the
-    /// connection when the queue pair has ended.
+    /// End the queue pair, for this reason. No effect follows. The driver may free everything that
+    /// it holds for the connection when the queue pair has ended.
     Disconnect(Violation),
 }
 
-/// A SEND: a header, and optionally a piece of a message.
+/// A SEND on the queue pair: a header, and optionally a part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Number of the SEND.
+    /// Number of the SEND, for [`Connection::sent`](super::Connection::sent).
     pub id: SendId,
-    /// The first bytes, including padding.
+    /// The first bytes of the SEND: the header of SMB Direct with padding.
     pub header: Header,
-    /// Part of a message, sent directly after the header; `None` if the SEND has no data.
+    /// Part of a message that follows the header; `None` if the SEND has no data.
     pub piece: Option<Piece>,
-    /// Key of the peer that this SEND invalidates: a SEND with invalidation if the provider
-    /// supports it, an ordinary one otherwise. \[MS-SMBD\] 3.1.5.1
+    /// Key of a memory region of the peer that this SEND invalidates; `None` for no key. The driver
+    /// posts a SEND with invalidation if the provider supports it, an ordinary one otherwise.
+    /// \[MS-SMBD\] 3.1.5.1
     pub invalidate: Option<u32>,
 }
 
 impl Outgoing {
-    /// Length of the whole SEND in bytes.
+    /// Returns the length of the SEND in bytes: header and data.
     pub fn len(&self) -> usize {
         let piece = self.piece.as_ref().map_or(0, |piece| piece.range.len());
         self.header.as_slice().len() + piece
     }
 
-    /// Always false, because every SEND has a header.
+    /// Returns whether the SEND has no bytes: never, because every SEND has a header.
     pub fn is_empty(&self) -> bool {
         false
     }
 }
 
-/// A part of a message.
+/// A part of a message that one SEND carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The message.
+    /// The message, by the number that the driver gave it.
     pub token: MessageToken,
     /// Range of the piece within the bytes of the message.
     pub range: Range<u32>,
 }
 
-/// The first bytes of a SEND. It is a value, so a SEND needs no allocation.
+/// The first bytes of a SEND: the header of SMB Direct. It is stored without an allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     bytes: [u8; NegotiateResponse::LEN],
@@ -108,7 +114,7 @@ impl Header {
         Self { bytes, len }
     }
 
-    /// The bytes.
+    /// Returns the bytes of the header.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -120,10 +126,11 @@ impl fmt::Debug for Header {
     }
 }
 
-/// Why the connection does not accept a message. The connection continues.
+/// Reason why [`Connection::send`](super::Connection::send) does not accept a message. The
+/// connection continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The negotiation is not finished.
+    /// The negotiation is not complete.
     NotReady,
     /// The connection has ended.
     Over,
@@ -133,10 +140,11 @@ pub enum Refusal {
     TooLong {
         /// Length of the message in bytes.
         length: u32,
-        /// Limit of the peer in bytes.
+        /// Maximum length of a message that the peer accepts, in bytes.
         limit: u32,
     },
-    /// The queue has its maximum number of messages.
+    /// The queue has its maximum number of messages
+    /// ([`Config::queue_depth`](super::Config::queue_depth)).
     QueueFull,
 }
 
@@ -159,59 +167,62 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// Why a connection ends.
+/// Reason why an SMB Direct connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// A malformed message.
+    /// The peer sent a malformed message.
     Malformed(DecodeError),
-    /// The client supports none of the versions of this server. The server has answered so.
-    /// \[MS-SMBD\] 3.1.5.6
+    /// The client supports none of the protocol versions of this server. The server has sent a
+    /// response with that status. \[MS-SMBD\] 3.1.5.6
     Version {
-        /// The lowest version of the client.
+        /// Lowest protocol version that the client supports.
         min: u16,
-        /// The highest version of the client.
+        /// Highest protocol version that the client supports.
         max: u16,
     },
-    /// The server refuses the connection. \[MS-SMBD\] 3.1.5.7
+    /// The server refuses the negotiation with this status. \[MS-SMBD\] 3.1.5.7
     Refused(Status),
     /// A field of the negotiation, or CreditsRequested of a data transfer, has an invalid value.
     /// \[MS-SMBD\] 3.1.5.6, 3.1.5.7, 3.1.5.8
     Field {
-        /// Name of the field.
+        /// Name of the field in the specification.
         name: &'static str,
-        /// Value of the field.
+        /// Value that the peer sent.
         value: u32,
     },
-    /// The peer sent without a credit.
+    /// The peer sent a SEND without a credit for it.
     NoCredit,
-    /// The peer granted more credits than a field can count.
+    /// The peer granted more credits than a field of the protocol can hold: the number of credits
+    /// that this end would have.
     TooManyCredits(u32),
-    /// A SEND is longer than the negotiated size.
+    /// A SEND of the peer is longer than the negotiated size.
     SendTooLong {
         /// Length of the SEND in bytes.
         length: usize,
-        /// Negotiated size in bytes.
+        /// Negotiated maximum length of a SEND in bytes.
         limit: u32,
     },
-    /// A message is longer than the size that this side has announced. \[MS-SMBD\] 3.1.5.8
+    /// A message of the peer is longer than the maximum that this end has announced. \[MS-SMBD\]
+    /// 3.1.5.8
     MessageTooLong {
-        /// Length in bytes according to the fragment.
+        /// Length of the message in bytes according to its part.
         length: u64,
-        /// Limit in bytes.
+        /// Announced maximum length of a message in bytes.
         limit: u32,
     },
-    /// A fragment does not continue the previous one.
+    /// A part of a message does not continue the previous one: its number of remaining bytes is
+    /// wrong.
     Remaining {
-        /// Expected number of remaining bytes.
+        /// Expected number of remaining bytes, from this part to the end of the message.
         expected: u32,
-        /// Number of remaining bytes according to the fragment, including its own.
+        /// Number of remaining bytes that the peer sent, including those of this part.
         found: u64,
     },
     /// The negotiation exceeded its time limit.
     NegotiateTimeout,
-    /// The peer did not answer the keep-alive.
+    /// The peer did not answer the keep-alive message within the time limit.
     KeepAliveTimeout,
-    /// The peer granted no credits for too long.
+    /// The peer granted no credit within the time limit, while a message waited for one.
     CreditTimeout,
 }
 

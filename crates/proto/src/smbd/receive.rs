@@ -9,7 +9,7 @@ use super::effect::{Effect, Effects, Violation};
 use crate::time::Instant;
 
 impl Connection {
-    /// Handles a SEND of the peer with these bytes. Its receive is not posted any more.
+    /// Processes a SEND of the peer with these bytes, which completed one posted receive.
     ///
     /// # Panics
     /// When no receive was posted.

@@ -71,7 +71,8 @@ impl Timers {
 }
 
 impl Connection {
-    /// The time at which the driver must call [`Connection::timeout`] at the latest.
+    /// Returns the time at which the driver must call [`Connection::timeout`] at the latest; `None`
+    /// if no time limit is in progress.
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Fresh | Phase::Over => None,
@@ -83,7 +84,8 @@ impl Connection {
         }
     }
 
-    /// Handles all expired timers.
+    /// Handles the time limits that have passed: sends a keep-alive message or ends the connection.
+    /// An early call has no effect.
     pub fn timeout(&mut self, now: Instant, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}

@@ -49,7 +49,9 @@ use waits::{Waiter, Waits};
 /// members of a compound.
 const FRAME_OVERHEAD: usize = 64 << 10;
 
-/// A transport connection. One worker owns it; it is never shared.
+/// The server's protocol state of one transport connection. One thread owns it; it is never shared.
+/// The driver passes received frames and outcomes to the methods, and performs the effects that
+/// they append.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) server: Arc<Server>,
@@ -79,26 +81,27 @@ pub struct Connection {
     scratch: Vec<u8>,
 }
 
-/// A description of a connection for logs and status pages.
+/// A description of a connection for logs and status displays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The dialect; `None` before NEGOTIATE.
+    /// Negotiated dialect; `None` before NEGOTIATE.
     pub dialect: Option<Dialect>,
-    /// The cipher; `None` without encryption.
+    /// Negotiated cipher; `None` before NEGOTIATE, and if the connection cannot encrypt.
     pub cipher: Option<Cipher>,
-    /// How messages are signed.
+    /// Negotiated signing algorithm; `None` before NEGOTIATE.
     pub signing: Option<SigningAlgorithm>,
-    /// The client.
+    /// ClientGuid of the client; `None` before NEGOTIATE.
     pub client_guid: Option<Guid>,
-    /// The sessions and their accounts.
+    /// Ids of the sessions that use the connection, with their accounts.
     pub sessions: Vec<(SessionId, Account)>,
-    /// Number of frames with a pending request.
+    /// Number of received frames with a request that is not answered yet.
     pub requests: usize,
 }
 
 impl Connection {
-    /// A connection that has just been accepted. `entropy` seeds session ids and the salt of the
-    /// preauthentication integrity: it is random, and different for each connection.
+    /// Makes the state of a connection that the driver has just accepted. `entropy` must be random
+    /// and different for each connection: it is the seed of session ids and of the salt of the
+    /// preauthentication integrity.
     pub fn new(
         server: Arc<Server>,
         id: ConnectionId,
@@ -130,7 +133,8 @@ impl Connection {
         }
     }
 
-    /// Processes a received frame. Appends the results to `effects`.
+    /// Processes a received frame, and appends the resulting effects. The driver calls this for
+    /// each frame in order.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         if self.is_over {
             return;
@@ -142,7 +146,7 @@ impl Connection {
     }
 
     /// Processes the outcome of an operation. The driver calls this once for each operation, in any
-    /// order, also after `closed`.
+    /// order, also after [`closed`](Self::closed).
     pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
         match self.waits.complete(op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
@@ -152,7 +156,7 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Processes a notice of another connection.
+    /// Processes a notice, which the driver delivers from another connection of the process.
     #[expect(clippy::needless_pass_by_value, reason = "a notice is handed over")]
     pub fn notice(&mut self, now: Now, notice: Notice, effects: &mut Effects) {
         match notice {
@@ -189,8 +193,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Runs the timers that are due according to [`Self::next_timeout`]. An early call does no
-    /// harm.
+    /// Runs the timers that are due according to [`Self::next_timeout`]. An early call has no
+    /// effect.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         if !self.is_over {
             self.send_interims(now, effects);
@@ -203,8 +207,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// The driver reports the loss of the transport. Closes the opens of sessions without another
-    /// connection, at once or when the running operations on them are complete.
+    /// Reports that the transport connection was closed. Closes the open files of sessions without
+    /// another connection, at once or when the running operations on them are complete.
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);
@@ -224,7 +228,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// When the driver must call `timeout`; `None` while nothing has a time limit.
+    /// Returns the time at which the driver must call [`timeout`](Self::timeout); `None` while no
+    /// request or login has a time limit.
     pub fn next_timeout(&self) -> Option<Instant> {
         let interim = self.tasks.next_interim();
         [
@@ -237,12 +242,13 @@ impl Connection {
         .min()
     }
 
-    /// Whether the connection carries a session.
+    /// Returns whether the connection has a session: a client has logged in.
     pub fn is_logged_in(&self) -> bool {
         !self.sessions.is_empty()
     }
 
-    /// Bytes of the largest frame that may come now, without its length prefix.
+    /// Returns the maximum length in bytes that the next frame may have now, without its length
+    /// prefix. A longer frame is a violation.
     pub fn max_frame(&self) -> usize {
         let config = &self.server.config;
         if !self.is_logged_in() {
@@ -252,7 +258,7 @@ impl Connection {
         (largest + FRAME_OVERHEAD).max(config.limits.frame_before_login)
     }
 
-    /// Returns a description for logs and status pages.
+    /// Returns a description of the connection for logs and status displays.
     pub fn summary(&self) -> Summary {
         let account = |session: &Arc<Session>| session.state.lock().account.clone();
         let negotiated = self.negotiated.as_ref();
@@ -268,13 +274,14 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is open, running or expected any more: after `closed`, the connection may
-    /// be dropped.
+    /// Returns whether the connection has no request, operation or session to close. After
+    /// [`closed`](Self::closed), the driver may drop such a connection.
     pub fn is_idle(&self) -> bool {
         self.tasks.len() == 0 && self.unfinished().is_none() && self.drains.is_empty()
     }
 
-    /// An operation without an outcome. If the driver has no operation in flight, it has lost one.
+    /// Returns an operation that the driver has not completed yet; `None` if all are complete. If
+    /// the driver has no operation in flight, it has lost the returned one: a bug.
     pub fn unfinished(&self) -> Option<OpId> {
         self.waits.unfinished()
     }

@@ -99,8 +99,9 @@ impl Context<'_> {
     }
 }
 
-/// What a client that writes these bytes to the pipe of this name, piece by piece, could read, a
-/// fragment each: for fuzzers, which need no connection for that.
+/// Runs a conversation with the pipe of this name, for fuzzers, which need no connection: writes
+/// the pieces of `writes` one after the other. Returns all fragments that a client could read, or
+/// `None` if no pipe has this name.
 pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
     let service = Service::named(pipe)?;
     let mut state = State::new(service, 1);
