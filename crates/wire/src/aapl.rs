@@ -12,45 +12,48 @@ use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
 open_enum! {
-    /// The command of an AAPL request.
+    /// The command of an AAPL create context, Apple's extension of CREATE.
     AaplCommand(u32) {
-        /// Query the features of server and volume.
+        /// The client queries the features of the server and the volume.
         SERVER_QUERY = 1,
-        /// Resolve a file id to a path.
+        /// The client queries the path of the file with a given 64-bit file identifier.
         RESOLVE_ID = 2,
     }
 }
 
 open_flags! {
-    /// The fields that a query requests, and that a reply contains.
+    /// A bitmap of the fields that an AAPL query requests, and that the reply contains.
     AaplFields(u64) {
-        /// Features of the peer that sends the context: [`AaplServerCaps`].
+        /// Features of the peer that sends the context, an [`AaplServerCaps`]: of the client in the
+        /// query, of the server in the reply.
         SERVER_CAPS = 0x1,
-        /// Features of the volume: [`AaplVolumeCaps`].
+        /// Features of the volume, an [`AaplVolumeCaps`]. Only the reply carries them.
         VOLUME_CAPS = 0x2,
-        /// The model of the server.
+        /// The model of the server as text. Only the reply carries it.
         MODEL_INFO = 0x4,
     }
 }
 
 open_flags! {
-    /// Features of a server or client.
+    /// Features that a server or a client of Apple's SMB extension supports.
     AaplServerCaps(u64) {
-        /// Listings by class 37 carry [`DirectoryAttributes`].
+        /// Directory listings by class 37 (ID_BOTH_DIRECTORY) carry [`DirectoryAttributes`], if
+        /// both peers have this feature.
         SUPPORTS_READ_DIR_ATTR = 0x1,
         /// FSCTL_SRV_COPYCHUNK can copy the whole file with its streams and attributes.
         SUPPORTS_OSX_COPYFILE = 0x2,
-        /// The server stores Unix modes.
+        /// The server stores Unix modes of files.
         UNIX_BASED = 0x4,
-        /// ACEs for the SIDs S-1-5-88 set mode, owner and group of a file.
+        /// Access control entries for SIDs below S-1-5-88 set the Unix mode, owner and group of a
+        /// file.
         SUPPORTS_NFS_ACE = 0x8,
     }
 }
 
 open_flags! {
-    /// Features of a volume.
+    /// Features of a volume, in the server's reply to an AAPL query.
     AaplVolumeCaps(u64) {
-        /// The server supports [`AaplCommand::RESOLVE_ID`].
+        /// The server can resolve a file identifier to a path, with [`AaplCommand::RESOLVE_ID`].
         SUPPORT_RESOLVE_ID = 0x1,
         /// Names that differ only in case are different names.
         CASE_SENSITIVE = 0x2,
@@ -59,19 +62,19 @@ open_flags! {
     }
 }
 
-/// The data of the AAPL context in a CREATE request.
+/// The data of the AAPL create context, Apple's extension, in a CREATE request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AaplRequest<'a> {
-    /// Query the features of server and volume.
+    /// The client queries the features of the server and the volume.
     ServerQuery {
-        /// The requested fields.
+        /// The fields that the server's reply should contain.
         fields: AaplFields,
-        /// Features of the client.
+        /// Features that the client supports.
         client_caps: AaplServerCaps,
     },
-    /// Another command.
+    /// A command that this crate does not decode.
     Other {
-        /// The command.
+        /// The command: any value except SERVER_QUERY.
         command: AaplCommand,
         /// The bytes after the command and its reserved field.
         data: &'a [u8],
@@ -79,7 +82,8 @@ pub enum AaplRequest<'a> {
 }
 
 impl<'a> AaplRequest<'a> {
-    /// Decodes the data of the context.
+    /// Decodes the data of an AAPL context in a CREATE request. Fails when `bytes` is too short for
+    /// its command.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let command = AaplCommand(reader.u32("CommandCode")?);
@@ -94,7 +98,7 @@ impl<'a> AaplRequest<'a> {
         })
     }
 
-    /// Appends the encoded data of the context to `out`.
+    /// Appends the data of the AAPL context of a CREATE request to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::ServerQuery {
@@ -119,19 +123,22 @@ fn put_head(out: &mut Vec<u8>, command: AaplCommand) {
     out.put_u32(0);
 }
 
-/// The response to [`AaplRequest::ServerQuery`]. It contains the fields that are `Some`.
+/// The data of the AAPL create context in a CREATE response: the server's reply to the query of a
+/// client. The reply contains the fields that are `Some`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AaplReply<'a> {
-    /// Features of the server.
+    /// Features that the server supports; `None` when the client did not query them.
     pub server_caps: Option<AaplServerCaps>,
-    /// Features of the volume.
+    /// Features of the volume of the share; `None` when the client did not query them.
     pub volume_caps: Option<AaplVolumeCaps>,
-    /// Model of the server, which selects the icon in the macOS Finder: "MacSamba".
+    /// Model of the server, such as "MacSamba", which selects the icon in the macOS Finder; `None`
+    /// when the client did not query it.
     pub model: Option<Utf16<'a>>,
 }
 
 impl<'a> AaplReply<'a> {
-    /// Decodes the data of the context.
+    /// Decodes the data of an AAPL context in a CREATE response. Fails when `bytes` is too short,
+    /// or the command is not SERVER_QUERY.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let command = reader.u32("CommandCode")?;
@@ -156,7 +163,7 @@ impl<'a> AaplReply<'a> {
         Ok(reply)
     }
 
-    /// The fields that the reply contains.
+    /// The bitmap of the fields that the reply contains.
     pub fn fields(&self) -> AaplFields {
         let mut fields = AaplFields::NONE;
         if self.server_caps.is_some() {
@@ -171,7 +178,8 @@ impl<'a> AaplReply<'a> {
         fields
     }
 
-    /// Appends the encoded data of the context to `out`.
+    /// Appends the data of the AAPL context of a CREATE response to `out`. Panics when the model is
+    /// longer than 4 GiB.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_head(out, AaplCommand::SERVER_QUERY);
         out.put_u64(self.fields().0);
@@ -196,18 +204,19 @@ fn read_model<'a>(reader: &mut Reader<'a>) -> Result<Utf16<'a>, DecodeError> {
     reader.bytes("Model", length).map(Utf16)
 }
 
-/// The bytes from EaSize to Reserved2 in an entry of class 37 (ID_BOTH_DIRECTORY), 32 in all, after
-/// both peers have announced [`AaplServerCaps::SUPPORTS_READ_DIR_ATTR`].
+/// File attributes for macOS in a directory listing of class 37 (ID_BOTH_DIRECTORY). They replace
+/// the 32 bytes from EaSize to Reserved2 of each entry, after both peers have announced
+/// [`AaplServerCaps::SUPPORTS_READ_DIR_ATTR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryAttributes {
-    /// Maximal access rights of the user: an [`AccessMask`](crate::access::AccessMask), in place
-    /// of EaSize.
+    /// Maximal access rights of the user to the file: an [`AccessMask`](crate::access::AccessMask).
     pub max_access: u32,
-    /// Length of the resource fork in bytes.
+    /// Length of the file's resource fork, a macOS stream, in bytes.
     pub resource_fork_len: u64,
-    /// The compressed FinderInfo: the parts that a listing shows.
+    /// The parts of the file's FinderInfo that a listing shows: type, creator and Finder flags,
+    /// compressed to 16 bytes.
     pub finder_info: [u8; 16],
-    /// The Unix mode including the file type, from a server that announces
+    /// The Unix mode of the file, including the file type. Valid from a server that announces
     /// [`AaplServerCaps::UNIX_BASED`].
     pub unix_mode: u16,
 }
@@ -216,8 +225,8 @@ impl DirectoryAttributes {
     /// Length of the encoded structure in bytes.
     pub const LEN: usize = 32;
 
-    /// Decodes the fields EaSize to Reserved2 of a FILE_ID_BOTH_DIR_INFORMATION entry, which have
-    /// this structure after AAPL.
+    /// Decodes the fields from EaSize to Reserved2 of a FILE_ID_BOTH_DIR_INFORMATION entry. Fails
+    /// when `bytes` has fewer than 32 bytes; later bytes are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -233,7 +242,8 @@ impl DirectoryAttributes {
         })
     }
 
-    /// Appends the encoded bytes from EaSize to Reserved2.
+    /// Appends the 32 encoded bytes to `out`, in place of the fields from EaSize to Reserved2 of a
+    /// FILE_ID_BOTH_DIR_INFORMATION entry.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.max_access);
         // The entry has no 8.3 name, but clients expect a length of 24.

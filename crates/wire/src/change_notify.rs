@@ -11,7 +11,7 @@ use crate::open_enum::open_flags;
 open_flags! {
     /// Flags of a CHANGE_NOTIFY request. \[MS-SMB2\] 2.2.35
     ChangeNotifyFlags(u16) {
-        /// Watch the whole tree below the directory.
+        /// Report changes in all directories below the watched directory, not only in it.
         WATCH_TREE = 0x0001,
     }
 }
@@ -23,44 +23,46 @@ open_flags! {
         FILE_NAME = 0x0000_0001,
         /// A directory is created, deleted or renamed.
         DIR_NAME = 0x0000_0002,
-        /// Attributes change.
+        /// DOS attributes change.
         ATTRIBUTES = 0x0000_0004,
-        /// The size changes.
+        /// The length or the allocated space of a file changes.
         SIZE = 0x0000_0008,
-        /// The last write time changes.
+        /// The last write time of a file changes.
         LAST_WRITE = 0x0000_0010,
-        /// The last access time changes.
+        /// The last access time of a file changes.
         LAST_ACCESS = 0x0000_0020,
-        /// The creation time changes.
+        /// The creation time of a file changes.
         CREATION = 0x0000_0040,
-        /// Extended attributes change.
+        /// Extended attributes of a file change.
         EA = 0x0000_0080,
-        /// The security descriptor changes.
+        /// The security descriptor of a file changes.
         SECURITY = 0x0000_0100,
-        /// A stream is created, deleted or renamed.
+        /// A named stream of a file is created, deleted or renamed.
         STREAM_NAME = 0x0000_0200,
-        /// The size of a stream changes.
+        /// The size of a named stream changes.
         STREAM_SIZE = 0x0000_0400,
-        /// A stream is written.
+        /// Data of a named stream change.
         STREAM_WRITE = 0x0000_0800,
     }
 }
 
-/// A CHANGE_NOTIFY request. \[MS-SMB2\] 2.2.35
+/// A CHANGE_NOTIFY request: the client asks for the next changes in an open directory. \[MS-SMB2\]
+/// 2.2.35
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Whether to watch the directory alone or the whole tree below it.
     pub flags: ChangeNotifyFlags,
-    /// Maximum length of the response's buffer in bytes.
+    /// Maximum length of the output buffer in the response, in bytes.
     pub output_buffer_length: u32,
-    /// FileId of the open directory.
+    /// FileId of the open directory, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// The kinds of changes to report.
+    /// The kinds of changes that the server reports.
     pub completion_filter: CompletionFilter,
 }
 
 impl Request {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a CHANGE_NOTIFY request from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CHANGE_NOTIFY request")?;
         reader.structure_size("CHANGE_NOTIFY request", 32)?;
@@ -77,7 +79,8 @@ impl Request {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a CHANGE_NOTIFY request to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 32);
         message.put_u16(self.flags.0);
@@ -89,6 +92,7 @@ impl Request {
 }
 
 buffer_response! {
-    /// The reported changes: a list of FILE_NOTIFY_INFORMATION. \[MS-SMB2\] 2.2.36
+    /// A CHANGE_NOTIFY response. Its output buffer is a list of FILE_NOTIFY_INFORMATION, one for
+    /// each reported change. \[MS-SMB2\] 2.2.36
     Response, "CHANGE_NOTIFY response"
 }

@@ -18,17 +18,18 @@ open_flags! {
     }
 }
 
-/// A CLOSE request. \[MS-SMB2\] 2.2.15
+/// A CLOSE request: the client closes an open file, directory or pipe. \[MS-SMB2\] 2.2.15
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Whether the client requests times, sizes and attributes.
     pub flags: CloseFlags,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
 }
 
 impl Request {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a CLOSE request from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CLOSE request")?;
         reader.structure_size("CLOSE request", 24)?;
@@ -38,7 +39,8 @@ impl Request {
         Ok(Self { flags, file_id })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a CLOSE request to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 24);
         message.put_u16(self.flags.0);
@@ -47,10 +49,11 @@ impl Request {
     }
 }
 
-/// A CLOSE response. Without POSTQUERY_ATTRIB all other fields are zero. \[MS-SMB2\] 2.2.16
+/// A CLOSE response. All fields after `flags` are zero without [`CloseFlags::POSTQUERY_ATTRIB`].
+/// \[MS-SMB2\] 2.2.16
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response {
-    /// Whether the other fields are valid.
+    /// Whether the server filled in the other fields.
     pub flags: CloseFlags,
     /// Time of the creation of the file (CreationTime).
     pub creation_time: FileTime,
@@ -69,7 +72,8 @@ pub struct Response {
 }
 
 impl Response {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a CLOSE response from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CLOSE response")?;
         reader.structure_size("CLOSE response", 60)?;
@@ -87,7 +91,8 @@ impl Response {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a CLOSE response to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 60);
         message.put_u16(self.flags.0);

@@ -9,18 +9,19 @@ use crate::header::HEADER_LEN;
 /// Position of NextCommand in the header.
 const NEXT_COMMAND: core::ops::Range<usize> = 20..24;
 
-/// Iterates over the messages of a frame.
+/// Iterates over the SMB2 messages of one transport frame: a compound, or a single message.
 ///
 /// Each message starts at a multiple of 8 bytes, has at least a header, and ends where the next one
-/// starts: its signature covers the padding. An error ends the iteration. A frame of N bytes has at
-/// most N / 64 messages; a lower limit is the caller's policy.
+/// starts: its signature covers the padding. A wrong NextCommand gives an error, which ends the
+/// iteration. A frame of N bytes has at most N / 64 messages; a lower limit is the caller's policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Members<'a> {
     left: &'a [u8],
 }
 
 impl<'a> Members<'a> {
-    /// The messages of `frame`. An empty frame has none.
+    /// Creates the iterator over the messages of `frame`, which has no transport header. An empty
+    /// frame has no messages.
     pub fn new(frame: &'a [u8]) -> Self {
         Self { left: frame }
     }
@@ -60,8 +61,12 @@ fn split_first(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     }
 }
 
-/// Prepares a message for a further message after it: pads it to a multiple of 8 bytes and sets its
-/// NextCommand. The caller signs the message afterwards.
+/// Prepares an encoded message for a further message after it in a compound: pads it to a multiple
+/// of 8 bytes and sets its NextCommand. The caller signs the message afterwards, and then appends
+/// the next one.
+///
+/// # Panics
+/// Panics when `message` is shorter than an SMB2 header.
 pub fn link(message: &mut Vec<u8>) {
     assert!(message.len() >= HEADER_LEN, "a message has a header");
     message.align(8);

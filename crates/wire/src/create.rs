@@ -20,15 +20,15 @@ const REQUEST_LEN: usize = 56;
 const RESPONSE_LEN: usize = 88;
 
 open_enum! {
-    /// The action that the server took. \[MS-SMB2\] 2.2.14
+    /// The action that the server took in a successful CREATE. \[MS-SMB2\] 2.2.14
     CreateAction(u32) {
-        /// The server replaced the file.
+        /// The server replaced an existing file with a new one.
         SUPERSEDED = 0,
-        /// The server opened the file.
+        /// The server opened an existing file.
         OPENED = 1,
-        /// The server created the file.
+        /// The server created a new file.
         CREATED = 2,
-        /// The server truncated the file.
+        /// The server truncated an existing file.
         OVERWRITTEN = 3,
     }
 }
@@ -36,36 +36,38 @@ open_enum! {
 open_flags! {
     /// Flags of a CREATE response. \[MS-SMB2\] 2.2.14
     ResponseFlags(u8) {
-        /// The last component of the path is a reparse point. Dialects 3.x.
+        /// The last component of the path is a reparse point. Dialects 3.0 and later only.
         REPARSEPOINT = 0x01,
     }
 }
 
-/// A CREATE request. \[MS-SMB2\] 2.2.13
+/// A CREATE request: the client opens or creates a file, a directory or a pipe. \[MS-SMB2\] 2.2.13
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The requested oplock.
+    /// The oplock that the client requests; LEASE when a lease context is present.
     pub oplock_level: OplockLevel,
-    /// The degree to which the server may act as the user.
+    /// The degree to which the server may act as the user. File servers ignore it.
     pub impersonation_level: ImpersonationLevel,
-    /// The requested access rights.
+    /// The access rights that the client requests for the open.
     pub desired_access: AccessMask,
-    /// Attributes of the file if the server creates it.
+    /// DOS attributes that a new file receives; an existing file ignores most of them.
     pub file_attributes: FileAttributes,
     /// The access that other opens may have while this open exists.
     pub share_access: ShareAccess,
-    /// The action when the file exists, and when it does not.
+    /// The server's action when the file exists, and when it does not.
     pub create_disposition: CreateDisposition,
-    /// Options of the open.
+    /// Options of the open, such as "must be a directory" or "delete on close".
     pub create_options: CreateOptions,
-    /// The path below the root of the share, without a leading backslash.
+    /// The path of the file below the root of the share, without a leading backslash; at most 65535
+    /// bytes.
     pub name: Utf16<'a>,
-    /// The create contexts of the request.
+    /// The create contexts of the request: optional extensions such as leases.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a CREATE request from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CREATE request")?;
         reader.structure_size("CREATE request", 57)?;
@@ -94,7 +96,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a CREATE request to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let name_offset = HEADER_LEN + REQUEST_LEN;
         begin(message, 57);
@@ -141,12 +145,12 @@ fn put_contexts_extent(end: usize, contexts: &[u8], message: &mut Vec<u8>) {
     }
 }
 
-/// A CREATE response. \[MS-SMB2\] 2.2.14
+/// A CREATE response: the server has opened or created the file. \[MS-SMB2\] 2.2.14
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The granted oplock.
+    /// The oplock that the server granted; LEASE when a lease context is present.
     pub oplock_level: OplockLevel,
-    /// Flags of the response.
+    /// Whether the path ends in a reparse point.
     pub flags: ResponseFlags,
     /// The action that the server took.
     pub create_action: CreateAction,
@@ -164,14 +168,15 @@ pub struct Response<'a> {
     pub end_of_file: u64,
     /// DOS attributes of the file.
     pub file_attributes: FileAttributes,
-    /// FileId of the open.
+    /// FileId of the new open, which later requests of the client carry.
     pub file_id: FileId,
-    /// The create contexts of the response.
+    /// The create contexts of the response: the server's replies to contexts of the request.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Response<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a CREATE response from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "CREATE response")?;
         reader.structure_size("CREATE response", 89)?;
@@ -203,8 +208,9 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. Without
-    /// contexts the message ends with the fixed part, 152 bytes in all, as Windows sends it.
+    /// Appends the body of a CREATE response to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length. Without contexts the message ends with the
+    /// fixed part, 152 bytes in all, as Windows sends it.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 89);
         message.put_u8(self.oplock_level.0);

@@ -24,69 +24,76 @@ pub use durable::{
 pub use lease::{Lease, LeaseFlags, LeaseState, LeaseV2};
 pub use posix::{PosixRequest, PosixResponse};
 
-/// Maximum number of contexts in a CREATE. The specification defines about a dozen, each at most
-/// once; the rest is reserve for future ones.
+/// Maximum number of create contexts in one CREATE; [`decode_list`] refuses more. The specification
+/// defines about a dozen, each at most once; the rest is reserve for future ones.
 pub const MAX_CONTEXTS: usize = 64;
 
 /// Length of a context before its name, in bytes.
 const HEAD_LEN: usize = 16;
 
-/// Names of create contexts. \[MS-SMB2\] 2.2.13.2
+/// Names of the create contexts, as they appear on the wire. \[MS-SMB2\] 2.2.13.2
 pub mod name {
-    /// Extended attributes of a new file: FILE_FULL_EA_INFORMATION.
+    /// Name of the context with extended attributes for a new file, as FILE_FULL_EA_INFORMATION.
     pub const EXTENDED_ATTRIBUTES: &[u8] = b"ExtA";
-    /// Security descriptor of a new file.
+    /// Name of the context with the security descriptor for a new file.
     pub const SECURITY_DESCRIPTOR: &[u8] = b"SecD";
-    /// Request of a durable open.
+    /// Name of the context that requests a durable open, version 1.
     pub const DURABLE_REQUEST: &[u8] = b"DHnQ";
-    /// Reconnect of a durable open after a lost connection.
+    /// Name of the context that reconnects to a durable open after a lost connection, version 1.
     pub const DURABLE_RECONNECT: &[u8] = b"DHnC";
-    /// Space to allocate for a new file, in bytes.
+    /// Name of the context with the space to allocate for a new file.
     pub const ALLOCATION_SIZE: &[u8] = b"AlSi";
-    /// Query of the maximal access rights of the user.
+    /// Name of the context that queries the maximal access rights of the user.
     pub const MAXIMAL_ACCESS: &[u8] = b"MxAc";
-    /// The version of the file at an earlier time.
+    /// Name of the context that opens an earlier version of the file, from a snapshot.
     pub const TIMEWARP: &[u8] = b"TWrp";
-    /// Query of the identifiers of file and volume.
+    /// Name of the context that queries the identifiers of the file and its volume.
     pub const ON_DISK_ID: &[u8] = b"QFid";
-    /// A lease: version 1 or 2, depending on its length.
+    /// Name of the context that requests a lease, version 1 or 2, which differ in length.
     pub const LEASE: &[u8] = b"RqLs";
-    /// Request of a durable or persistent open, version 2.
+    /// Name of the context that requests a durable or persistent open, version 2.
     pub const DURABLE_REQUEST_V2: &[u8] = b"DH2Q";
-    /// Reconnect of a durable or persistent open, version 2.
+    /// Name of the context that reconnects to a durable or persistent open, version 2.
     pub const DURABLE_RECONNECT_V2: &[u8] = b"DH2C";
-    /// Extensions by Apple, not part of \[MS-SMB2\].
+    /// Name of the context with Apple's extensions, which are not part of \[MS-SMB2\].
     pub const APPLE: &[u8] = b"AAPL";
-    /// Identifier of an application instance that can move between clients.
+    /// Name of the context that identifies an application instance, which can move between clients.
+    /// The server closes the opens that the instance left on another client.
     pub const APP_INSTANCE_ID: &[u8] =
         b"\x45\xBC\xA6\x6A\xEF\xA7\xF7\x4A\x90\x08\xFA\x46\x2E\x14\x4D\x74";
-    /// Version of the application instance.
+    /// Name of the context with the version of the application instance. A newer version replaces
+    /// the opens of an older one.
     pub const APP_INSTANCE_VERSION: &[u8] =
         b"\xB9\x82\xD0\xB7\x3B\x56\x07\x4F\xA0\x7B\x52\x4A\x81\x16\xA0\x10";
-    /// Open of a shared virtual disk. \[MS-RSVD\]
+    /// Name of the context that opens a shared virtual disk. \[MS-RSVD\]
     pub const SVHDX_OPEN_DEVICE: &[u8] =
         b"\x9C\xCB\xCF\x9E\x04\xC1\xE6\x43\x98\x0E\x15\x8D\xA1\xF6\xEC\x83";
-    /// The SMB3 POSIX extensions of Samba and Linux, not part of \[MS-SMB2\].
+    /// Name of the context with the SMB3 POSIX extensions of Samba and Linux, which are not part of
+    /// \[MS-SMB2\].
     pub const POSIX: &[u8] = b"\x93\xAD\x25\x50\x9C\xB4\x11\xE7\xB4\x23\x83\xDE\x96\x8B\xCD\x7C";
 }
 
-/// One create context, with undecoded data. \[MS-SMB2\] 2.2.13.2
+/// One create context of a CREATE request or response, with undecoded data. \[MS-SMB2\] 2.2.13.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawContext<'a> {
-    /// Name of the context: one of [`name`], or unknown.
+    /// Name of the context, such as b"RqLs": one of the constants in [`name`], or unknown.
     pub name: &'a [u8],
-    /// Data of the context.
+    /// Data of the context, in the format that belongs to the name.
     pub data: &'a [u8],
 }
 
-/// The data of the first context with that name; `None` when no context has it.
+/// Returns the data of the first context with this name; `None` when no context has it.
 pub fn find<'a>(contexts: &[RawContext<'a>], name: &[u8]) -> Option<&'a [u8]> {
     let context = contexts.iter().find(|context| context.name == name)?;
     Some(context.data)
 }
 
-/// Decodes a chain of contexts. Next is relative, a multiple of 8 and at least the length of a
-/// head, so the iteration always advances.
+/// Decodes a chain of create contexts.
+///
+/// # Errors
+/// Fails when a context is truncated or has a name of less than 4 bytes, its Next is not valid, or
+/// the chain has more than [`MAX_CONTEXTS`] contexts. Next is a relative offset, a multiple of 8
+/// and at least 16, so every chain ends.
 pub fn decode_list(list: &[u8]) -> Result<Vec<RawContext<'_>>, DecodeError> {
     let mut contexts = Vec::new();
     let mut left = list;
@@ -139,8 +146,8 @@ fn decode_one(context: &[u8]) -> Result<RawContext<'_>, DecodeError> {
     })
 }
 
-/// Encodes the chain of contexts. Each starts at a multiple of 8 bytes; the last one has no
-/// padding.
+/// Encodes a chain of create contexts. Each starts at a multiple of 8 bytes; the last one has no
+/// padding. Panics when a name is longer than 64 KiB or data are longer than 4 GiB.
 pub fn encode_list(contexts: &[RawContext<'_>]) -> Vec<u8> {
     let mut list = Vec::new();
     for (index, context) in contexts.iter().enumerate() {
@@ -181,15 +188,17 @@ fn check_length(data: &[u8], field: &'static str, length: usize) -> Result<(), D
     }
 }
 
-/// Data of MAXIMAL_ACCESS (MxAc) in a request. \[MS-SMB2\] 2.2.13.2.5
+/// Data of a MAXIMAL_ACCESS (MxAc) context in a request: the client queries its maximal access
+/// rights to the file. \[MS-SMB2\] 2.2.13.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessRequest {
-    /// Return the rights only if the file was written after this time; `None` always returns them.
+    /// The server returns the rights only if the file was written after this time; `None` always
+    /// returns them.
     pub timestamp: Option<FileTime>,
 }
 
 impl MaximalAccessRequest {
-    /// Decodes the data of the context.
+    /// Decodes the data of an MxAc request context. Fails unless `data` has 0 or 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         if data.is_empty() {
             return Ok(Self { timestamp: None });
@@ -199,7 +208,7 @@ impl MaximalAccessRequest {
         Ok(Self { timestamp })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of an MxAc request context: 8 bytes, or 0 without a timestamp.
     pub fn encode(&self) -> Vec<u8> {
         match self.timestamp {
             Some(timestamp) => timestamp.0.to_le_bytes().to_vec(),
@@ -208,17 +217,17 @@ impl MaximalAccessRequest {
     }
 }
 
-/// Data of MAXIMAL_ACCESS (MxAc) in a response. \[MS-SMB2\] 2.2.14.2.5
+/// Data of a MAXIMAL_ACCESS (MxAc) context in a response. \[MS-SMB2\] 2.2.14.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessResponse {
     /// Result of the query: `maximal_access` is valid when it is SUCCESS.
     pub query_status: Status,
-    /// Maximal access rights of the user.
+    /// Maximal access rights of the user to the file.
     pub maximal_access: AccessMask,
 }
 
 impl MaximalAccessResponse {
-    /// Decodes the data of the context.
+    /// Decodes the data of an MxAc response context. Fails unless `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "MxAc", 8)?;
         let mut reader = Reader::new(data);
@@ -228,7 +237,7 @@ impl MaximalAccessResponse {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of an MxAc response context: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.query_status.0);
@@ -237,17 +246,18 @@ impl MaximalAccessResponse {
     }
 }
 
-/// Data of ON_DISK_ID (QFid) in a response; the request has none. \[MS-SMB2\] 2.2.14.2.9
+/// Data of an ON_DISK_ID (QFid) context in a response; the context of the request has no data.
+/// \[MS-SMB2\] 2.2.14.2.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnDiskIdResponse {
-    /// Identifier of the file on its volume.
+    /// Identifier of the file, unique on its volume.
     pub disk_file_id: u64,
-    /// Identifier of the volume.
+    /// Identifier of the volume that the file is on.
     pub volume_id: u64,
 }
 
 impl OnDiskIdResponse {
-    /// Decodes the data of the context.
+    /// Decodes the data of a QFid response context. Fails unless `data` has 32 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "QFid", 32)?;
         let mut reader = Reader::new(data);
@@ -257,7 +267,7 @@ impl OnDiskIdResponse {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a QFid response context: 32 bytes, the last 16 of which are zero.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u64(self.disk_file_id);
@@ -267,7 +277,8 @@ impl OnDiskIdResponse {
     }
 }
 
-/// Data of ALLOCATION_SIZE (AlSi) in a request. \[MS-SMB2\] 2.2.13.2.6
+/// Data of an ALLOCATION_SIZE (AlSi) context in a request: the client asks to reserve space for a
+/// new file. \[MS-SMB2\] 2.2.13.2.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationSize {
     /// Space to allocate for a new file, in bytes.
@@ -275,35 +286,36 @@ pub struct AllocationSize {
 }
 
 impl AllocationSize {
-    /// Decodes the data of the context.
+    /// Decodes the data of an AlSi context. Fails unless `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "AlSi", 8)?;
         let allocation_size = Reader::new(data).u64("AllocationSize")?;
         Ok(Self { allocation_size })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of an AlSi context: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.allocation_size.to_le_bytes().to_vec()
     }
 }
 
-/// Data of TIMEWARP (TWrp) in a request. \[MS-SMB2\] 2.2.13.2.7
+/// Data of a TIMEWARP (TWrp) context in a request: the client opens the file as it was in a
+/// snapshot. \[MS-SMB2\] 2.2.13.2.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timewarp {
-    /// Time of the snapshot.
+    /// Creation time of the snapshot, which identifies it.
     pub timestamp: FileTime,
 }
 
 impl Timewarp {
-    /// Decodes the data of the context.
+    /// Decodes the data of a TWrp context. Fails unless `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "TWrp", 8)?;
         let timestamp = FileTime(Reader::new(data).u64("Timestamp")?);
         Ok(Self { timestamp })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a TWrp context: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.timestamp.0.to_le_bytes().to_vec()
     }

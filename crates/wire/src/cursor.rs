@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 
-/// Reads the fields of a message in order. No method panics, regardless of the bytes.
+/// Reads little-endian fields of a byte string in order. A read fails when too few bytes are left;
+/// no method panics, regardless of the bytes. The argument `field` of each method is the name that
+/// the error reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -13,12 +15,13 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }
 
-    /// A reader of the body of an SMB2 message: the bytes after its 64-byte header.
+    /// Creates a reader of the body of an SMB2 message: the bytes after its 64-byte header. Fails
+    /// when the message is shorter than a header; the error contains `field`.
     pub fn body(message: &'a [u8], field: &'static str) -> Result<Self, DecodeError> {
         let mut reader = Self::new(message);
         reader.skip(field, crate::header::HEADER_LEN)?;
@@ -40,7 +43,8 @@ impl<'a> Reader<'a> {
         &self.bytes[self.position..]
     }
 
-    /// Reads `count` bytes.
+    /// Reads `count` bytes. Fails, without a change of the position, when fewer are left; the error
+    /// contains `field`.
     pub fn bytes(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], DecodeError> {
         let rest = self.rest();
         let Some(taken) = rest.get(..count) else {
@@ -54,44 +58,48 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Reads an array of `N` bytes.
+    /// Reads an array of `N` bytes. Fails when fewer are left; the error contains `field`.
     pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(field, N)?);
         Ok(array)
     }
 
-    /// Skips `count` bytes.
+    /// Skips `count` bytes. Fails when fewer are left; the error contains `field`.
     pub fn skip(&mut self, field: &'static str, count: usize) -> Result<(), DecodeError> {
         self.bytes(field, count).map(|_| ())
     }
 
-    /// Reads one byte.
+    /// Reads one byte. Fails when no byte is left; the error contains `field`.
     pub fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         self.array::<1>(field).map(|[byte]| byte)
     }
 
-    /// Reads a 16-bit integer.
+    /// Reads a little-endian 16-bit integer. Fails when fewer than 2 bytes are left; the error
+    /// contains `field`.
     pub fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
         self.array(field).map(u16::from_le_bytes)
     }
 
-    /// Reads a 32-bit integer.
+    /// Reads a little-endian 32-bit integer. Fails when fewer than 4 bytes are left; the error
+    /// contains `field`.
     pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         self.array(field).map(u32::from_le_bytes)
     }
 
-    /// Reads a 64-bit integer.
+    /// Reads a little-endian 64-bit integer. Fails when fewer than 8 bytes are left; the error
+    /// contains `field`.
     pub fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// Reads a 16-byte GUID.
+    /// Reads a 16-byte GUID. Fails when fewer bytes are left; the error contains `field`.
     pub fn guid(&mut self, field: &'static str) -> Result<Guid, DecodeError> {
         self.array(field).map(Guid)
     }
 
-    /// Reads a 16-byte FileId.
+    /// Reads a 16-byte FileId: the persistent half, then the volatile half. Fails when fewer bytes
+    /// are left; the error contains `field`.
     pub fn file_id(&mut self, field: &'static str) -> Result<FileId, DecodeError> {
         Ok(FileId {
             persistent: self.u64(field)?,
@@ -99,7 +107,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a StructureSize. Fails when it differs from the expected one.
+    /// Reads the 16-bit StructureSize at the start of a message body. Fails when it differs from
+    /// `size`, or no 2 bytes are left; the error contains `structure`.
     pub fn structure_size(
         &mut self,
         structure: &'static str,
@@ -114,8 +123,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes at an offset and length that a message contains. Every such pair passes through this
-/// function. An empty range is valid at any offset, as in Windows.
+/// Returns the bytes of `message` at an offset and length that the message contains. An empty range
+/// is valid at any offset, as in Windows.
+///
+/// # Errors
+/// Fails when the range exceeds the message; the error contains `field`.
 pub fn slice_at<'a>(
     message: &'a [u8],
     field: &'static str,
@@ -136,21 +148,22 @@ pub fn slice_at<'a>(
     message.get(start..end).ok_or(out_of_bounds)
 }
 
-/// Appends little-endian fields to a byte vector.
+/// Appends little-endian fields to an encoded message, which is a byte vector.
 pub trait Put {
     /// Appends one byte.
     fn put_u8(&mut self, value: u8);
-    /// Appends a 16-bit integer.
+    /// Appends a little-endian 16-bit integer.
     fn put_u16(&mut self, value: u16);
-    /// Appends a 32-bit integer.
+    /// Appends a little-endian 32-bit integer.
     fn put_u32(&mut self, value: u32);
-    /// Appends a 64-bit integer.
+    /// Appends a little-endian 64-bit integer.
     fn put_u64(&mut self, value: u64);
-    /// Appends a 16-byte FileId.
+    /// Appends a 16-byte FileId: the persistent half, then the volatile half.
     fn put_file_id(&mut self, file_id: FileId);
     /// Appends the bytes unchanged.
     fn put(&mut self, bytes: &[u8]);
-    /// Appends zero bytes up to the next length that is a multiple of `alignment`.
+    /// Appends zero bytes until the length of the vector is a multiple of `alignment`. Panics when
+    /// `alignment` is 0.
     fn align(&mut self, alignment: usize);
 }
 

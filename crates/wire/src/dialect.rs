@@ -3,53 +3,54 @@
 use crate::open_enum::{open_enum, open_flags};
 
 open_enum! {
-    /// A dialect of SMB2. \[MS-SMB2\] 2.2.3
+    /// A dialect of the SMB2 protocol, by its number on the wire. \[MS-SMB2\] 2.2.3
     Dialect(u16) {
-        /// SMB 2.0.2: Windows Vista.
+        /// SMB 2.0.2, introduced with Windows Vista.
         SMB_2_0_2 = 0x0202,
-        /// SMB 2.1: Windows 7.
+        /// SMB 2.1, introduced with Windows 7.
         SMB_2_1 = 0x0210,
-        /// SMB 3.0: Windows 8.
+        /// SMB 3.0, introduced with Windows 8.
         SMB_3_0 = 0x0300,
-        /// SMB 3.0.2: Windows 8.1.
+        /// SMB 3.0.2, introduced with Windows 8.1.
         SMB_3_0_2 = 0x0302,
-        /// SMB 3.1.1: Windows 10.
+        /// SMB 3.1.1, introduced with Windows 10.
         SMB_3_1_1 = 0x0311,
-        /// "SMB 2.???": the server's response to a multi-protocol negotiate. A second NEGOTIATE
-        /// follows.
+        /// "SMB 2.???": the server's response to an SMB1 NEGOTIATE that offers SMB2. The client
+        /// then sends an SMB2 NEGOTIATE.
         WILDCARD = 0x02FF,
     }
 }
 
 open_flags! {
-    /// The signing requirement of a peer. SESSION_SETUP contains the low byte only. \[MS-SMB2\]
-    /// 2.2.3
+    /// The signing requirement of a peer, in NEGOTIATE and SESSION_SETUP; SESSION_SETUP contains
+    /// the low byte only. \[MS-SMB2\] 2.2.3
     SecurityMode(u16) {
-        /// The peer supports signing.
+        /// The peer can sign messages.
         SIGNING_ENABLED = 0x0001,
-        /// The peer requires signing.
+        /// The peer requires signed messages.
         SIGNING_REQUIRED = 0x0002,
     }
 }
 
 open_flags! {
-    /// The features that a peer supports. \[MS-SMB2\] 2.2.3
+    /// The features that a peer announces in NEGOTIATE. \[MS-SMB2\] 2.2.3
     Capabilities(u32) {
-        /// Distributed File System (DFS).
+        /// The peer supports the Distributed File System (DFS).
         DFS = 0x0000_0001,
-        /// Leases.
+        /// The peer supports leases, in dialect 2.1 and later.
         LEASING = 0x0000_0002,
-        /// Requests that consume more than one credit.
+        /// The peer supports requests that consume more than one credit, in dialect 2.1 and later.
         LARGE_MTU = 0x0000_0004,
-        /// Several connections for one session.
+        /// The peer supports several connections for one session, in dialect 3.0 and later.
         MULTI_CHANNEL = 0x0000_0008,
-        /// Persistent opens.
+        /// The peer supports persistent opens, in dialect 3.0 and later.
         PERSISTENT_HANDLES = 0x0000_0010,
-        /// Leases on directories.
+        /// The peer supports leases on directories, in dialect 3.0 and later.
         DIRECTORY_LEASING = 0x0000_0020,
-        /// Encryption by dialects 3.0 and 3.0.2; dialect 3.1.1 uses a negotiate context.
+        /// The peer supports encryption in dialects 3.0 and 3.0.2; dialect 3.1.1 uses a negotiate
+        /// context.
         ENCRYPTION = 0x0000_0040,
-        /// Server-to-client notifications.
+        /// The peer supports notifications from server to client, in dialect 3.1.1.
         NOTIFICATIONS = 0x0000_0080,
     }
 }

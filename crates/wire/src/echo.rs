@@ -3,11 +3,11 @@
 use crate::layout::empty_message;
 
 empty_message! {
-    /// An ECHO request. \[MS-SMB2\] 2.2.28
+    /// An ECHO request, which checks that the server still responds. \[MS-SMB2\] 2.2.28
     Request, "ECHO request"
 }
 
 empty_message! {
-    /// An ECHO response. \[MS-SMB2\] 2.2.29
+    /// An ECHO response: the server is alive. \[MS-SMB2\] 2.2.29
     Response, "ECHO response"
 }

@@ -9,28 +9,28 @@ pub enum DecodeError {
     Truncated {
         /// Name of the structure or field in the specification.
         field: &'static str,
-        /// Length of the field in bytes.
+        /// Length in bytes that the field needs.
         needed: usize,
         /// Number of bytes that the input still has.
         left: usize,
     },
-    /// The StructureSize differs from the one in the specification.
+    /// The StructureSize field differs from the value that the specification requires.
     StructureSize {
         /// Name of the structure.
         structure: &'static str,
-        /// The StructureSize in the message.
+        /// The StructureSize that the message contains.
         found: u16,
     },
-    /// An offset and length point outside the message.
+    /// A field of variable length is outside the message.
     OutOfBounds {
-        /// Name of the field that they describe.
+        /// Name of the field in the specification.
         field: &'static str,
-        /// Offset in bytes from the start of the message.
+        /// Offset of the field in bytes from the start of the message, as the message states it.
         offset: u64,
-        /// Length in bytes.
+        /// Length of the field in bytes, as the message states it.
         length: u64,
     },
-    /// The structure does not allow this value.
+    /// A field has a value that its structure does not allow.
     Invalid {
         /// Name of the field in the specification.
         field: &'static str,

@@ -9,7 +9,8 @@ use crate::layout::{begin, u16_of, u32_of};
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// Maximum number of contexts to decode. No known server sends more than one.
+/// Maximum number of error contexts in a response; [`decode_contexts`] refuses more. No known
+/// server sends more than one.
 pub const MAX_CONTEXTS: u8 = 16;
 /// "SYML". \[MS-SMB2\] 2.2.2.2.1
 const SYMLINK_ERROR_TAG: u32 = 0x4C4D_5953;
@@ -18,23 +19,26 @@ const REPARSE_TAG_SYMLINK: u32 = 0xA000_000C;
 /// Length of a symlink error before its names, in bytes.
 const SYMLINK_LEN: usize = 28;
 
-/// The body of an ERROR response. The status is in the header. \[MS-SMB2\] 2.2.2
+/// The body of an ERROR response, which any failed request receives. The status is in the header.
+/// \[MS-SMB2\] 2.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response<'a> {
-    /// Number of contexts in the data; always 0 before dialect 3.1.1.
+    /// Number of error contexts in the data; always 0 before dialect 3.1.1.
     pub context_count: u8,
-    /// Error data; for their structure see [`decode_contexts`] and [`SymlinkError`].
+    /// Data in a format that depends on the status; empty for most errors. [`decode_contexts`]
+    /// decodes them when `context_count` is not 0, [`SymlinkError`] a symbolic link.
     pub error_data: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// An error without data: the status in the header says everything.
+    /// An ERROR response without data: the status in the header has all information.
     pub const PLAIN: Response<'static> = Response {
         context_count: 0,
         error_data: &[],
     };
 
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes an ERROR response from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "ERROR response")?;
         reader.structure_size("ERROR response", 9)?;
@@ -48,9 +52,10 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. An error
-    /// without data has one zero byte instead, as the specification requires and Windows and Samba
-    /// send: 73 bytes in all.
+    /// Appends the body of an ERROR response to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length, or a field is too long for its length
+    /// field. An error without data has one zero byte instead, as the specification requires and
+    /// Windows and Samba send: 73 bytes in all.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 9);
         message.put_u8(self.context_count);
@@ -64,26 +69,31 @@ impl<'a> Response<'a> {
 }
 
 open_enum! {
-    /// The identifier of an error context. \[MS-SMB2\] 2.2.2.1
+    /// The identifier of an error context, which defines the format of its data. \[MS-SMB2\]
+    /// 2.2.2.1
     ErrorId(u32) {
-        /// The data depend on the status: a symlink error, or the required buffer length.
+        /// The format of the data depends on the status: a symlink error, or the required buffer
+        /// length.
         DEFAULT = 0x0000_0000,
-        /// The share moved to another server.
+        /// The share moved to another server; the data contain the address of that server.
         SHARE_REDIRECT = 0x7264_5253,
     }
 }
 
-/// An error context, dialect 3.1.1. \[MS-SMB2\] 2.2.2.1
+/// One part of the data of an ERROR response in dialect 3.1.1. \[MS-SMB2\] 2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorContext<'a> {
-    /// Identifier of the context.
+    /// Identifier of the context, which defines the format of the data.
     pub error_id: ErrorId,
-    /// Data of the context.
+    /// Data of the context, not decoded.
     pub data: &'a [u8],
 }
 
-/// Decodes `count` contexts. Each starts at a multiple of 8 bytes; the padding after the last one
-/// may be absent.
+/// Decodes the data of an ERROR response into its `count` contexts. Each starts at a multiple of 8
+/// bytes; the padding after the last one may be absent.
+///
+/// # Errors
+/// Fails when a context is truncated or `count` exceeds [`MAX_CONTEXTS`].
 pub fn decode_contexts(error_data: &[u8], count: u8) -> Result<Vec<ErrorContext<'_>>, DecodeError> {
     if count > MAX_CONTEXTS {
         let (field, value) = ("ErrorContextCount", count.into());
@@ -102,7 +112,7 @@ pub fn decode_contexts(error_data: &[u8], count: u8) -> Result<Vec<ErrorContext<
     Ok(contexts)
 }
 
-/// Encodes contexts as error data.
+/// Encodes contexts as the data of an ERROR response. Each starts at a multiple of 8 bytes.
 pub fn encode_contexts(contexts: &[ErrorContext<'_>]) -> Vec<u8> {
     let mut error_data = Vec::new();
     for context in contexts {
@@ -115,28 +125,30 @@ pub fn encode_contexts(contexts: &[ErrorContext<'_>]) -> Vec<u8> {
 }
 
 open_flags! {
-    /// Flags of a symbolic link. \[MS-SMB2\] 2.2.2.2.1
+    /// Flags of the target in a symlink error. \[MS-SMB2\] 2.2.2.2.1
     SymlinkFlags(u32) {
-        /// The target is relative to the link.
+        /// The target is a path relative to the directory of the link.
         RELATIVE = 0x0000_0001,
     }
 }
 
-/// A path with a symbolic link in it: the error data of STOPPED_ON_SYMLINK. \[MS-SMB2\] 2.2.2.2.1
+/// The error data of STATUS_STOPPED_ON_SYMLINK: the path of a CREATE has a symbolic link in it,
+/// which the client must follow. \[MS-SMB2\] 2.2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymlinkError<'a> {
-    /// Length in bytes of the part of the path after the link.
+    /// Length in bytes of the part of the requested path after the link.
     pub unparsed_path_length: u16,
-    /// Whether the target is relative.
+    /// Whether the target is relative to the link.
     pub flags: SymlinkFlags,
-    /// Target of the link.
+    /// Target of the link, which the client follows.
     pub substitute_name: Utf16<'a>,
-    /// Target of the link for display.
+    /// Target of the link in a form for display.
     pub print_name: Utf16<'a>,
 }
 
 impl<'a> SymlinkError<'a> {
-    /// Decodes error data, or the data of an error context.
+    /// Decodes the data of an ERROR response, or of an error context. Fails when the data are
+    /// truncated, have a wrong tag, or a name is outside them.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         reader.skip("SymLinkLength", 4)?;
@@ -169,7 +181,8 @@ impl<'a> SymlinkError<'a> {
         })
     }
 
-    /// Encodes error data, or the data of an error context.
+    /// Encodes the error as data of an ERROR response or of an error context. Panics when a name is
+    /// longer than 64 KiB.
     pub fn encode(&self) -> Vec<u8> {
         let names_len = self.substitute_name.len() + self.print_name.len();
         let mut data = Vec::with_capacity(SYMLINK_LEN + names_len);

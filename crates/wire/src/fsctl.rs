@@ -18,55 +18,56 @@ pub use ranges::{AllocatedRange, ZeroData};
 pub use validate_negotiate::{ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 
 open_enum! {
-    /// A control code. \[MS-SMB2\] 2.2.31, \[MS-FSCC\] 2.3
+    /// A control code: the operation of an IOCTL request. \[MS-SMB2\] 2.2.31, \[MS-FSCC\] 2.3
     CtlCode(u32) {
-        /// Resolves a DFS path.
+        /// Resolves a DFS path to the servers that hold its target.
         DFS_GET_REFERRALS = 0x0006_0194,
-        /// Resolves a DFS path for a site.
+        /// Resolves a DFS path to the servers that hold its target, with the site of the client.
         DFS_GET_REFERRALS_EX = 0x0006_01B0,
-        /// Queries the compression of a file.
+        /// Queries the compression format of a file.
         GET_COMPRESSION = 0x0009_003C,
-        /// Sets a reparse point.
+        /// Sets the reparse point of a file or directory.
         SET_REPARSE_POINT = 0x0009_00A4,
-        /// Queries the reparse point of a file.
+        /// Queries the reparse point of a file or directory, such as the target of a symbolic link.
         GET_REPARSE_POINT = 0x0009_00A8,
-        /// Deletes a reparse point.
+        /// Deletes the reparse point of a file or directory.
         DELETE_REPARSE_POINT = 0x0009_00AC,
         /// Queries the object identifier of a file, and creates one if it has none.
         CREATE_OR_GET_OBJECT_ID = 0x0009_00C0,
-        /// Makes a file sparse.
+        /// Makes a file sparse, so that ranges without data take no space.
         SET_SPARSE = 0x0009_00C4,
-        /// Queries the integrity settings of a file.
+        /// Queries the checksum settings (integrity streams) of a file.
         GET_INTEGRITY_INFORMATION = 0x0009_027C,
-        /// Tunnels a request for a shared virtual disk. \[MS-RSVD\]
+        /// Sends a request for a shared virtual disk. \[MS-RSVD\]
         SVHDX_SYNC_TUNNEL_REQUEST = 0x0009_0304,
-        /// Controls the quality of service of storage. \[MS-SQOS\]
+        /// Controls the quality of service of storage traffic. \[MS-SQOS\]
         STORAGE_QOS_CONTROL = 0x0009_0350,
         /// Lists the allocated ranges of a sparse file.
         QUERY_ALLOCATED_RANGES = 0x0009_40CF,
-        /// Creates a token for the data of an offloaded copy.
+        /// Creates a token that represents a range of data, for an offloaded copy.
         OFFLOAD_READ = 0x0009_4264,
-        /// Fills a range with zeros.
+        /// Fills a range of a file with zeros.
         SET_ZERO_DATA = 0x0009_80C8,
-        /// Discards ranges of a file.
+        /// Discards the data in ranges of a file, so that storage can reuse the space.
         FILE_LEVEL_TRIM = 0x0009_8208,
-        /// Copies the data of a token of OFFLOAD_READ.
+        /// Writes the data that a token of OFFLOAD_READ represents.
         OFFLOAD_WRITE = 0x0009_8268,
-        /// Shares extents with another file.
+        /// Copies a range between files of a volume, which then share the extents.
         DUPLICATE_EXTENTS_TO_FILE = 0x0009_8344,
-        /// Shares extents with another file, optionally atomically.
+        /// Copies a range between files of a volume, which then share the extents; optionally
+        /// atomically.
         DUPLICATE_EXTENTS_TO_FILE_EX = 0x0009_83E8,
-        /// Sets the compression of a file.
+        /// Sets the compression format of a file.
         SET_COMPRESSION = 0x0009_C040,
-        /// Changes the integrity settings of a file.
+        /// Changes the checksum settings (integrity streams) of a file.
         SET_INTEGRITY_INFORMATION = 0x0009_C280,
-        /// Reads the available data of a pipe without removing them.
+        /// Reads available data of a named pipe without removing them.
         PIPE_PEEK = 0x0011_400C,
-        /// Waits for an available instance of a pipe.
+        /// Waits until an instance of a named pipe is available.
         PIPE_WAIT = 0x0011_0018,
-        /// Writes to a pipe and reads the response.
+        /// Writes a message to a named pipe and reads the response.
         PIPE_TRANSCEIVE = 0x0011_C017,
-        /// Creates a key that identifies an open as the source of a copy.
+        /// Creates a key that identifies an open as the source of SRV_COPYCHUNK.
         SRV_REQUEST_RESUME_KEY = 0x0014_0078,
         /// Makes an open resilient: the server preserves it after a lost connection.
         LMR_REQUEST_RESILIENCY = 0x0014_01D4,
@@ -74,13 +75,13 @@ open_enum! {
         QUERY_NETWORK_INTERFACE_INFO = 0x0014_01FC,
         /// Checks that NEGOTIATE was not changed in transit.
         VALIDATE_NEGOTIATE_INFO = 0x0014_0204,
-        /// Lists the snapshots of a file.
+        /// Lists the snapshots that contain a file.
         SRV_ENUMERATE_SNAPSHOTS = 0x0014_4064,
-        /// Copies data on the server to a target that is open for reading and writing.
+        /// Copies data on the server into a file that is open for reading and writing.
         SRV_COPYCHUNK = 0x0014_40F2,
-        /// Retrieves hashes for BranchCache.
+        /// Retrieves the hashes of a file's content, for BranchCache.
         SRV_READ_HASH = 0x0014_41BB,
-        /// Copies data on the server to a target that is open for writing.
+        /// Copies data on the server into a file that is open for writing.
         SRV_COPYCHUNK_WRITE = 0x0014_80F2,
     }
 }

@@ -8,21 +8,21 @@ use crate::ids::{AsyncId, MessageId, SessionId, TreeId};
 use crate::open_enum::{open_enum, open_flags};
 use crate::status::Status;
 
-/// Length of the header in bytes.
+/// Length of the SMB2 header in bytes.
 pub const HEADER_LEN: usize = 64;
 /// The first four bytes of an SMB2 message. \[MS-SMB2\] 2.2.1.1
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFESMB";
-/// Position of the 16-byte Signature in the header.
+/// Position of the 16-byte Signature in the SMB2 header, in bytes.
 pub const SIGNATURE: core::ops::Range<usize> = 48..64;
 
 open_enum! {
     /// The command of a request or response. \[MS-SMB2\] 2.2.1.2
     Command(u16) {
-        /// Negotiate the dialect and its parameters.
+        /// Negotiate the dialect of the connection and its parameters.
         NEGOTIATE = 0x00,
         /// Authenticate a user and create a session.
         SESSION_SETUP = 0x01,
-        /// End a session.
+        /// End a session and all opens in it.
         LOGOFF = 0x02,
         /// Connect to a share.
         TREE_CONNECT = 0x03,
@@ -30,21 +30,21 @@ open_enum! {
         TREE_DISCONNECT = 0x04,
         /// Open or create a file, a directory or a pipe.
         CREATE = 0x05,
-        /// Close an open.
+        /// Close an open file, directory or pipe.
         CLOSE = 0x06,
-        /// Write cached data to stable storage.
+        /// Write cached data of an open to stable storage.
         FLUSH = 0x07,
         /// Read from a file or pipe.
         READ = 0x08,
         /// Write to a file or pipe.
         WRITE = 0x09,
-        /// Lock and unlock byte ranges.
+        /// Lock and unlock byte ranges of a file.
         LOCK = 0x0A,
         /// Send a control code to a file, a file system or the server.
         IOCTL = 0x0B,
         /// Cancel a pending request.
         CANCEL = 0x0C,
-        /// Check that the peer still responds.
+        /// Check that the server still responds.
         ECHO = 0x0D,
         /// List a directory.
         QUERY_DIRECTORY = 0x0E,
@@ -62,7 +62,7 @@ open_enum! {
 }
 
 open_flags! {
-    /// Flags of the header. \[MS-SMB2\] 2.2.1.2
+    /// Flags of the SMB2 header. \[MS-SMB2\] 2.2.1.2
     Flags(u32) {
         /// The message is a response.
         SERVER_TO_REDIR = 0x0000_0001,
@@ -73,26 +73,29 @@ open_flags! {
         RELATED_OPERATIONS = 0x0000_0004,
         /// The message is signed.
         SIGNED = 0x0000_0008,
-        /// The bits of the priority, 0 to 7. Dialect 3.1.1.
+        /// The bits of the request's priority, a number from 0 to 7. Dialect 3.1.1 only.
         PRIORITY_MASK = 0x0000_0070,
-        /// The path is a DFS path.
+        /// The path in the request is a DFS path.
         DFS_OPERATIONS = 0x1000_0000,
         /// The client sends the request again after the loss of a channel. Dialects 3.x.
         REPLAY_OPERATION = 0x2000_0000,
     }
 }
 
-/// TreeId of a SYNC header, AsyncId of an ASYNC header.
+/// The field of the SMB2 header that is the TreeId in a SYNC header and the AsyncId in an ASYNC
+/// header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A SYNC header. \[MS-SMB2\] 2.2.1.2
+    /// A SYNC header, which all requests and most responses have. \[MS-SMB2\] 2.2.1.2
     Sync {
         /// ProcessId of older dialects, now reserved; cifs.ko and Windows send 0xFEFF.
         process_id: u32,
-        /// The tree connect.
+        /// Identifier of the tree connect that the request uses; 0 for commands without a tree
+        /// connect.
         tree_id: TreeId,
     },
-    /// An ASYNC header. \[MS-SMB2\] 2.2.1.1
+    /// An ASYNC header: the identifier of a request that the server completes asynchronously.
+    /// Interim and final responses to that request carry it, and its CANCEL. \[MS-SMB2\] 2.2.1.1
     Async(AsyncId),
 }
 
@@ -101,28 +104,30 @@ pub enum Target {
 pub struct Header {
     /// Number of credits that the request consumes; reserved in dialect 2.0.2.
     pub credit_charge: u16,
-    /// Response: the status. Request of dialect 3.x: ChannelSequence in the low 16 bits.
+    /// Response: the result of the request. Request of dialect 3.0 and later: ChannelSequence in
+    /// the low 16 bits.
     pub status: Status,
-    /// The command.
+    /// The command of the request, which the response repeats.
     pub command: Command,
     /// Request: the number of requested credits. Response: the number of granted credits.
     pub credits: u16,
-    /// Flags of the message.
+    /// Flags of the message, such as SIGNED.
     pub flags: Flags,
     /// Distance in bytes to the next message of the compound; 0 in the last one.
     pub next_command: u32,
     /// MessageId: the position of the request in the command sequence of the connection.
     pub message_id: MessageId,
-    /// TreeId or AsyncId.
+    /// The tree connect that the request uses; or the identifier of an asynchronous request.
     pub target: Target,
-    /// SessionId of the session; 0 before the first SESSION_SETUP response.
+    /// Identifier of the session that the request uses; 0 before the first SESSION_SETUP response.
     pub session_id: SessionId,
-    /// Signature of the message; zeros in an unsigned one.
+    /// Signature over the message; zeros in an unsigned message.
     pub signature: [u8; 16],
 }
 
 impl Header {
-    /// Decodes the header at the start of `message`.
+    /// Decodes the SMB2 header at the start of `message`. Fails when `message` has less than 64
+    /// bytes, or ProtocolId or StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(message);
         let protocol: [u8; 4] = reader.array("ProtocolId")?;
@@ -166,7 +171,8 @@ impl Header {
         })
     }
 
-    /// Appends the 64 bytes of the header. `target` determines the flag ASYNC_COMMAND.
+    /// Appends the 64 bytes of the header to `message`. `target` determines the flag ASYNC_COMMAND;
+    /// the value in `flags` is ignored.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put(&PROTOCOL_ID);
         message.put_u16(64);
@@ -195,7 +201,7 @@ impl Header {
         message.put(&self.signature);
     }
 
-    /// The TreeId of a SYNC header; `None` for an ASYNC header.
+    /// Returns the TreeId of a SYNC header; `None` for an ASYNC header.
     pub fn tree_id(&self) -> Option<TreeId> {
         match self.target {
             Target::Sync { tree_id, .. } => Some(tree_id),
@@ -203,7 +209,7 @@ impl Header {
         }
     }
 
-    /// Whether the message is a response.
+    /// Returns true if the message is a response (SERVER_TO_REDIR).
     pub fn is_response(&self) -> bool {
         self.flags.contains(Flags::SERVER_TO_REDIR)
     }

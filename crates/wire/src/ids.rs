@@ -21,7 +21,7 @@ id! {
     MessageId(u64)
 }
 id! {
-    /// Identifier of a session, which belongs to one user. \[MS-SMB2\] 2.2.1.2
+    /// Identifier of a session, which belongs to one user of a client. \[MS-SMB2\] 2.2.1.2
     SessionId(u64)
 }
 id! {
@@ -40,33 +40,36 @@ impl MessageId {
 }
 
 impl TreeId {
-    /// In a related compound: the tree connect of the previous request. \[MS-SMB2\] 3.2.4.1.4
+    /// All ones: a request in a related compound uses the tree connect of the request before it.
+    /// \[MS-SMB2\] 3.2.4.1.4
     pub const RELATED: Self = Self(u32::MAX);
 }
 
 impl SessionId {
-    /// In a related compound: the session of the previous request. \[MS-SMB2\] 3.2.4.1.4
+    /// All ones: a request in a related compound uses the session of the request before it.
+    /// \[MS-SMB2\] 3.2.4.1.4
     pub const RELATED: Self = Self(u64::MAX);
 }
 
-/// Identifier of an open. \[MS-SMB2\] 2.2.14.1
+/// The server's identifier of an open, from the CREATE response. \[MS-SMB2\] 2.2.14.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileId {
-    /// Identifier that survives the reconnect of a durable open.
+    /// The half of the identifier that survives the reconnect of a durable open.
     pub persistent: u64,
-    /// Identifier that changes with every reconnect.
+    /// The half of the identifier that changes with every reconnect of a durable open.
     pub volatile: u64,
 }
 
 impl FileId {
-    /// In a related compound: the open of the previous request. \[MS-SMB2\] 3.3.5.2.7.2
+    /// All ones: a request in a related compound uses the open of the request before it.
+    /// \[MS-SMB2\] 3.3.5.2.7.2
     pub const RELATED: Self = Self {
         persistent: u64::MAX,
         volatile: u64::MAX,
     };
 }
 
-/// A 16-byte identifier, with the bytes in wire order. \[MS-DTYP\] 2.3.4
+/// A 16-byte globally unique identifier, with the bytes in wire order. \[MS-DTYP\] 2.3.4
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Guid(pub [u8; 16]);
 

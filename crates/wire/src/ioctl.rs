@@ -24,27 +24,29 @@ open_flags! {
     }
 }
 
-/// An IOCTL request. \[MS-SMB2\] 2.2.31
+/// An IOCTL request: the client sends a control code for an open, or for the server. \[MS-SMB2\]
+/// 2.2.31
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The control code.
+    /// The control code: the operation that the server performs.
     pub ctl_code: CtlCode,
-    /// FileId of the open; all ones for control codes of the server.
+    /// FileId of the open that the operation applies to; all ones for operations of the server.
     pub file_id: FileId,
-    /// Maximum length of the input in the response, in bytes.
+    /// Maximum length of the input that the response repeats, in bytes.
     pub max_input_response: u32,
-    /// Maximum length of the output in the response, in bytes.
+    /// Maximum length of the output buffer in the response, in bytes.
     pub max_output_response: u32,
-    /// Flags of the request.
+    /// Whether the control code is an FSCTL. Servers refuse other codes.
     pub flags: IoctlFlags,
-    /// Input buffer of the control code.
+    /// Input buffer of the control code, in the format that the code defines.
     pub input: &'a [u8],
     /// Output buffer of the request. Known clients leave it empty, and `encode` ignores it.
     pub output: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes an IOCTL request from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "IOCTL request")?;
         reader.structure_size("IOCTL request", 57)?;
@@ -70,7 +72,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of an IOCTL request to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let input_offset = u32_of(HEADER_LEN + REQUEST_LEN);
         begin(message, 57);
@@ -90,23 +94,24 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An IOCTL response. \[MS-SMB2\] 2.2.32
+/// An IOCTL response: the output of a control code. \[MS-SMB2\] 2.2.32
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The control code.
+    /// The control code of the request.
     pub ctl_code: CtlCode,
-    /// FileId of the open.
+    /// FileId from the request.
     pub file_id: FileId,
-    /// Reserved.
+    /// Reserved flags; zero.
     pub flags: IoctlFlags,
-    /// A copy of the input; usually empty.
+    /// A copy of the input buffer of the request; usually empty.
     pub input: &'a [u8],
-    /// Output buffer of the control code.
+    /// Output buffer of the control code, in the format that the code defines.
     pub output: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes an IOCTL response from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "IOCTL response")?;
         reader.structure_size("IOCTL response", 49)?;
@@ -128,9 +133,10 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. The output
-    /// starts at the next multiple of 8 bytes after the input. Without output, the message has 112
-    /// bytes as in Samba, without the extra byte that StructureSize counts.
+    /// Appends the body of an IOCTL response to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length, or a field is too long for its length
+    /// field. The output starts at the next multiple of 8 bytes after the input. Without output,
+    /// the message has 112 bytes as in Samba, without the extra byte that StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let input_offset = HEADER_LEN + RESPONSE_LEN;
         let output_offset = (input_offset + self.input.len()).next_multiple_of(8);

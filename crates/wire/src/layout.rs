@@ -51,12 +51,15 @@ macro_rules! empty_message {
         pub struct $name;
 
         impl $name {
-            /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+            /// Decodes the body of this request or response from `message`, which starts with its
+            /// 64-byte SMB2 header. Fails when `message` is too short, or its StructureSize is
+            /// wrong.
             pub fn decode(message: &[u8]) -> Result<Self, $crate::error::DecodeError> {
                 $crate::layout::decode_empty(message, $structure).map(|()| Self)
             }
 
-            /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+            /// Appends the encoded body of this request or response to `message`, which must hold
+            /// exactly its 64-byte SMB2 header. Panics when `message` has another length.
             pub fn encode(&self, message: &mut alloc::vec::Vec<u8>) {
                 $crate::layout::encode_empty(message);
             }
@@ -72,21 +75,25 @@ macro_rules! buffer_response {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name<'a> {
-            /// The output buffer.
+            /// The output buffer; the request defines its format.
             pub output: &'a [u8],
         }
 
         impl<'a> $name<'a> {
-            /// Length of the header and the fixed part in bytes: the offset of the output.
+            /// Length in bytes of the SMB2 header and the fixed part of the response, which is also
+            /// the offset of the output buffer.
             pub const HEAD_LEN: usize = $crate::layout::BUFFER_RESPONSE_OFFSET;
 
-            /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+            /// Decodes the body of this response from `message`, which starts with its 64-byte SMB2
+            /// header. Fails when `message` is too short, or its StructureSize or the extent of the
+            /// output buffer is not valid.
             pub fn decode(message: &'a [u8]) -> Result<Self, $crate::error::DecodeError> {
                 let output = $crate::layout::decode_buffer(message, $structure)?;
                 Ok(Self { output })
             }
 
-            /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+            /// Appends the encoded body of this response to `message`, which must hold exactly its
+            /// 64-byte SMB2 header. Panics when `message` has another length.
             pub fn encode(&self, message: &mut alloc::vec::Vec<u8>) {
                 $crate::layout::encode_buffer(self.output, message);
             }

@@ -12,53 +12,58 @@ use crate::open_enum::open_flags;
 const ELEMENT_LEN: usize = 24;
 
 open_flags! {
-    /// The action on a byte range. \[MS-SMB2\] 2.2.26.1
+    /// The action on a byte range of a file. \[MS-SMB2\] 2.2.26.1
     LockFlags(u32) {
         /// Shared lock: other opens may read the range, but not write it.
         SHARED_LOCK = 0x0000_0001,
         /// Exclusive lock: other opens may neither read nor write the range.
         EXCLUSIVE_LOCK = 0x0000_0002,
-        /// Unlock the range.
+        /// Unlock the range, which an earlier request of this open has locked.
         UNLOCK = 0x0000_0004,
-        /// Fail immediately instead of waiting for the range.
+        /// Fail immediately if another open has locked the range, instead of waiting.
         FAIL_IMMEDIATELY = 0x0000_0010,
     }
 }
 
-/// A byte range and the action on it. \[MS-SMB2\] 2.2.26.1
+/// A byte range of a file and the action on it. \[MS-SMB2\] 2.2.26.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockElement {
-    /// Offset of the range in bytes.
+    /// Offset of the range in bytes from the start of the file.
     pub offset: u64,
     /// Length of the range in bytes.
     pub length: u64,
-    /// The action.
+    /// The action: a shared or exclusive lock, or an unlock.
     pub flags: LockFlags,
 }
 
-/// A LOCK request. \[MS-SMB2\] 2.2.26
+/// A LOCK request: the client locks or unlocks byte ranges of an open file. \[MS-SMB2\] 2.2.26
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// LockSequenceNumber in the low 4 bits, LockSequenceIndex above. Reserved in dialect 2.0.2.
+    /// Identifies the request, so that the server recognizes a repeated one: LockSequenceNumber in
+    /// the low 4 bits, LockSequenceIndex above. Reserved in dialect 2.0.2.
     pub lock_sequence: u32,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// The ranges. `decode` accepts an empty list.
+    /// The byte ranges and the actions on them. `decode` accepts an empty list, which servers
+    /// refuse.
     pub locks: Vec<LockElement>,
 }
 
 impl Request {
-    /// LockSequenceNumber, 0 to 15. \[MS-SMB2\] 2.2.26
+    /// Returns LockSequenceNumber, 0 to 15: the number of the request in its sequence. \[MS-SMB2\]
+    /// 2.2.26
     pub fn lock_sequence_number(&self) -> u8 {
         (self.lock_sequence & 0x0F) as u8
     }
 
-    /// LockSequenceIndex; 0 for none. \[MS-SMB2\] 2.2.26
+    /// Returns LockSequenceIndex: the sequence that the request belongs to; 0 for none. \[MS-SMB2\]
+    /// 2.2.26
     pub fn lock_sequence_index(&self) -> u32 {
         self.lock_sequence >> 4
     }
 
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a LOCK request from `message`, which starts with its 64-byte SMB2 header. Fails when
+    /// `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "LOCK request")?;
         reader.structure_size("LOCK request", 48)?;
@@ -77,7 +82,9 @@ impl Request {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a LOCK request to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 48);
         message.put_u16(u16_of(self.locks.len()));

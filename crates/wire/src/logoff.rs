@@ -3,7 +3,7 @@
 use crate::layout::empty_message;
 
 empty_message! {
-    /// A LOGOFF request: ends the session in the header. \[MS-SMB2\] 2.2.7
+    /// A LOGOFF request: the client ends the session that the header names. \[MS-SMB2\] 2.2.7
     Request, "LOGOFF request"
 }
 

@@ -8,22 +8,25 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::open_enum;
 
-/// Length of the header of a frame in bytes, in both formats.
+/// Length in bytes of the header of a frame, in direct TCP and in the NetBIOS session service.
 pub const FRAME_HEADER_LEN: usize = 4;
-/// Maximum length of a message in direct TCP in bytes: 24 bits. \[MS-SMB2\] 2.1
+/// Maximum length in bytes of a message in direct TCP, where the length has 24 bits. \[MS-SMB2\]
+/// 2.1
 pub const MAX_DIRECT_LEN: u32 = 0x00FF_FFFF;
-/// Maximum length of a message in the session service in bytes: 17 bits. RFC 1002 4.3.1
+/// Maximum length in bytes of a message in the NetBIOS session service, where the length has 17
+/// bits. RFC 1002 4.3.1
 pub const MAX_SESSION_LEN: u32 = 0x0001_FFFF;
 
-/// The header of a frame in direct TCP: a zero byte and a 24-bit length. \[MS-SMB2\] 2.1
+/// The header before each SMB message in direct TCP (port 445): a zero byte and a 24-bit length.
+/// \[MS-SMB2\] 2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectHeader {
-    /// Length of the message in bytes.
+    /// Length of the message after the header, in bytes.
     pub length: u32,
 }
 
 impl DirectHeader {
-    /// Decodes a header. Fails unless the first byte is zero.
+    /// Decodes the header of a frame. Fails unless the first byte is zero.
     pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
         let length = u32::from_be_bytes(header);
         match header[0] {
@@ -32,18 +35,18 @@ impl DirectHeader {
         }
     }
 
-    /// Encodes the header; `None` when the message is too long.
+    /// Encodes the header; `None` when the message is longer than [`MAX_DIRECT_LEN`].
     pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
         (self.length <= MAX_DIRECT_LEN).then(|| self.length.to_be_bytes())
     }
 }
 
 open_enum! {
-    /// The type of a frame in the session service. RFC 1002 4.3.1
+    /// The type of a frame in the NetBIOS session service. RFC 1002 4.3.1
     SessionPacketType(u8) {
         /// The frame carries an SMB message.
         MESSAGE = 0x00,
-        /// The client requests a session: called and calling name.
+        /// The client requests a session, with the names of server and client.
         REQUEST = 0x81,
         /// The server accepts the session.
         POSITIVE_RESPONSE = 0x82,
@@ -56,7 +59,7 @@ open_enum! {
     }
 }
 
-/// The header of a frame in the session service. RFC 1002 4.3.1
+/// The header before each frame in the NetBIOS session service (port 139). RFC 1002 4.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionHeader {
     /// Type of the frame.
@@ -66,7 +69,7 @@ pub struct SessionHeader {
 }
 
 impl SessionHeader {
-    /// Decodes a header. Fails unless the seven reserved flags are zero.
+    /// Decodes the header of a frame. Fails unless the seven reserved flags are zero.
     pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
         let [packet_type, flags, high, low] = header;
         if flags > 1 {
@@ -78,7 +81,7 @@ impl SessionHeader {
         })
     }
 
-    /// Encodes the header; `None` when the message is too long.
+    /// Encodes the header; `None` when the contents are longer than [`MAX_SESSION_LEN`].
     pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
         let [_, flags, high, low] = self.length.to_be_bytes();
         (self.length <= MAX_SESSION_LEN).then_some([self.packet_type.0, flags, high, low])
@@ -97,7 +100,8 @@ const MAX_LABEL_LEN: u8 = 63;
 /// Maximum length of an encoded name with its scope in bytes. RFC 1002 4.1
 const MAX_ENCODED_LEN: usize = 255;
 
-/// A NetBIOS name. RFC 1001 5.2
+/// A NetBIOS name: 15 characters, padded with spaces, and a suffix byte for the type of service.
+/// RFC 1001 5.2
 ///
 /// A decoder checks the scope after the name and discards it, because no current system uses
 /// scopes.
@@ -105,15 +109,15 @@ const MAX_ENCODED_LEN: usize = 255;
 pub struct NetbiosName(pub [u8; NAME_LEN]);
 
 impl NetbiosName {
-    /// The suffix of the workstation service.
+    /// The suffix of a name that the workstation service (the client) registers.
     pub const WORKSTATION: u8 = 0x00;
-    /// The suffix of the file server service.
+    /// The suffix of a name that the file server service registers.
     pub const SERVER: u8 = 0x20;
     /// The name that addresses any file server: "*SMBSERVER".
     pub const ANY_SERVER: Self = Self(*b"*SMBSERVER      ");
 
-    /// Creates a name in upper case, padded with spaces. `None` when it is empty, longer than 15
-    /// bytes or not ASCII.
+    /// Creates a name in upper case, padded with spaces. `suffix` is the type of service, such as
+    /// [`Self::SERVER`]. `None` when `name` is empty, longer than 15 bytes or not ASCII.
     pub fn new(name: &str, suffix: u8) -> Option<Self> {
         let mut bytes = [b' '; NAME_LEN];
         let place = bytes[..NAME_LEN - 1].get_mut(..name.len())?;
@@ -126,12 +130,12 @@ impl NetbiosName {
         Some(Self(bytes))
     }
 
-    /// The characters of the name, without trailing spaces.
+    /// Returns the characters of the name, without the padding.
     pub fn name(&self) -> &[u8] {
         self.0[..NAME_LEN - 1].trim_ascii_end()
     }
 
-    /// The suffix: the type of the name.
+    /// Returns the suffix byte: the type of service that the name belongs to.
     pub fn suffix(&self) -> u8 {
         self.0[NAME_LEN - 1]
     }
@@ -186,17 +190,18 @@ fn skip_scope(reader: &mut Reader<'_>, start: usize) -> Result<(), DecodeError> 
     }
 }
 
-/// The client's first message in the session service. RFC 1002 4.3.2
+/// The client's first message in the NetBIOS session service, which requests a session. RFC 1002
+/// 4.3.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
-    /// Name of the server.
+    /// NetBIOS name of the server that the client calls.
     pub called: NetbiosName,
-    /// Name of the client.
+    /// NetBIOS name of the calling client.
     pub calling: NetbiosName,
 }
 
 impl SessionRequest {
-    /// Decodes the bytes after the header.
+    /// Decodes the bytes after the frame header. Fails when a name is truncated or malformed.
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         Ok(Self {
@@ -205,7 +210,7 @@ impl SessionRequest {
         })
     }
 
-    /// Appends the encoded frame with its header.
+    /// Appends the encoded frame of 72 bytes, including its header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put(&[SessionPacketType::REQUEST.0, 0, 0, 68]);
         self.called.encode(out);
@@ -214,39 +219,42 @@ impl SessionRequest {
 }
 
 open_enum! {
-    /// The reason for which the server refuses a session. RFC 1002 4.3.4
+    /// The reason for which the server refuses a session of the NetBIOS session service. RFC 1002
+    /// 4.3.4
     SessionError(u8) {
         /// No service listens on the called name.
         NOT_LISTENING_ON_CALLED_NAME = 0x80,
-        /// No service listens for the calling name.
+        /// No service listens for calls from the calling name.
         NOT_LISTENING_FOR_CALLING_NAME = 0x81,
         /// The called name does not exist.
         CALLED_NAME_NOT_PRESENT = 0x82,
         /// The called name exists, but the server lacks the resources for a session.
         INSUFFICIENT_RESOURCES = 0x83,
-        /// Any other reason.
+        /// Any reason without an own code.
         UNSPECIFIED = 0x8F,
     }
 }
 
-/// The response to a [`SessionRequest`]. RFC 1002 4.3.3 to 4.3.5
+/// The server's response to a session request of the NetBIOS session service. RFC 1002 4.3.3 to
+/// 4.3.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionResponse {
     /// The server accepts the session.
     Positive,
-    /// The server refuses the session.
+    /// The server refuses the session, for this reason.
     Negative(SessionError),
     /// The server redirects the client to another address.
     Retarget {
-        /// The IPv4 address in network byte order.
+        /// The IPv4 address of the other server, in network byte order.
         address: [u8; 4],
-        /// The TCP port.
+        /// The TCP port of the other server.
         port: u16,
     },
 }
 
 impl SessionResponse {
-    /// Decodes the bytes after a header of type `packet_type`.
+    /// Decodes the bytes after a frame header of type `packet_type`. Fails when the bytes are too
+    /// short, or the type is not that of a response.
     pub fn decode(packet_type: SessionPacketType, body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         match packet_type {
@@ -263,7 +271,7 @@ impl SessionResponse {
         }
     }
 
-    /// Appends the encoded frame with its header.
+    /// Appends the encoded frame, including its header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Positive => out.put(&[SessionPacketType::POSITIVE_RESPONSE.0, 0, 0, 0]),
@@ -280,7 +288,8 @@ impl SessionResponse {
     }
 }
 
-/// A keep-alive frame, which shows that the sender still responds. RFC 1002 4.3.7
+/// An encoded keep-alive frame of the NetBIOS session service, which shows that the sender still
+/// responds. RFC 1002 4.3.7
 pub const KEEP_ALIVE: [u8; FRAME_HEADER_LEN] = [SessionPacketType::KEEP_ALIVE.0, 0, 0, 0];
 
 fn invalid(field: &'static str, value: u32) -> DecodeError {

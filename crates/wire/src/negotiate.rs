@@ -17,23 +17,25 @@ use crate::time::FileTime;
 const REQUEST_LEN: usize = 36;
 const RESPONSE_LEN: usize = 64;
 
-/// A NEGOTIATE request. \[MS-SMB2\] 2.2.3
+/// A NEGOTIATE request: the client offers dialects and their parameters. \[MS-SMB2\] 2.2.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Signing requirement of the client.
+    /// Whether the client supports or requires signing.
     pub security_mode: SecurityMode,
-    /// Features of the client.
+    /// Features that the client supports.
     pub capabilities: Capabilities,
-    /// ClientGuid: identifies the client computer.
+    /// ClientGuid: identifies the client computer across its connections.
     pub client_guid: Guid,
-    /// The offered dialects, in the order of the message.
+    /// The dialects that the client offers, in the order of the message.
     pub dialects: Vec<Dialect>,
-    /// The negotiate contexts; empty unless 3.1.1 is among the dialects.
+    /// The negotiate contexts: parameters of dialect 3.1.1; empty unless 3.1.1 is among the
+    /// dialects.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a NEGOTIATE request from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "NEGOTIATE request")?;
         reader.structure_size("NEGOTIATE request", 36)?;
@@ -61,7 +63,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a NEGOTIATE request to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let has_contexts = self.dialects.contains(&Dialect::SMB_3_1_1);
         let dialects_end = HEADER_LEN + REQUEST_LEN + 2 * self.dialects.len();
@@ -96,36 +100,39 @@ fn decode_dialects(reader: &mut Reader<'_>, count: u16) -> Result<Vec<Dialect>, 
         .collect())
 }
 
-/// A NEGOTIATE response. \[MS-SMB2\] 2.2.4
+/// A NEGOTIATE response: the server selects a dialect and its parameters. \[MS-SMB2\] 2.2.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Signing requirement of the server.
+    /// Whether the server supports or requires signing.
     pub security_mode: SecurityMode,
-    /// The selected dialect.
+    /// The dialect that the server selected.
     pub dialect: Dialect,
-    /// ServerGuid: identifies the server.
+    /// ServerGuid: identifies the server across its connections.
     pub server_guid: Guid,
-    /// Features of the server.
+    /// Features that the server supports.
     pub capabilities: Capabilities,
     /// Maximum length in bytes of a QUERY_INFO, SET_INFO, QUERY_DIRECTORY, CHANGE_NOTIFY or IOCTL
     /// buffer.
     pub max_transact_size: u32,
-    /// Maximum length of a READ in bytes.
+    /// Maximum length of the data of a READ in bytes.
     pub max_read_size: u32,
-    /// Maximum length of a WRITE in bytes.
+    /// Maximum length of the data of a WRITE in bytes.
     pub max_write_size: u32,
-    /// Current time of the server.
+    /// Time of the server at the response.
     pub system_time: FileTime,
     /// Start time of the server; servers send 0. \[MS-SMB2\] 3.3.5.4
     pub server_start_time: FileTime,
-    /// The server's first authentication token.
+    /// The server's first security token (SPNEGO), which lists its authentication mechanisms; may
+    /// be empty.
     pub security_buffer: &'a [u8],
-    /// The negotiate contexts; empty unless the dialect is 3.1.1.
+    /// The negotiate contexts: the selected parameters of dialect 3.1.1; empty unless the dialect
+    /// is 3.1.1.
     pub contexts: Vec<RawContext<'a>>,
 }
 
 impl<'a> Response<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a NEGOTIATE response from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "NEGOTIATE response")?;
         reader.structure_size("NEGOTIATE response", 65)?;
@@ -163,7 +170,9 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a NEGOTIATE response to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let buffer_offset = HEADER_LEN + RESPONSE_LEN;
         let has_contexts = self.dialect == Dialect::SMB_3_1_1;

@@ -10,86 +10,92 @@ use crate::layout::u16_of;
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// Maximum number of contexts in a message. The specification defines eight types, each at most
-/// once; the rest is reserve for future ones.
+/// Maximum number of negotiate contexts in a message; `decode` refuses more. The specification
+/// defines eight types, each at most once; the rest is reserve for future ones.
 pub const MAX_CONTEXTS: u16 = 64;
 
 open_enum! {
-    /// The type of a negotiate context. \[MS-SMB2\] 2.2.3.1
+    /// The type of a negotiate context: the parameter of dialect 3.1.1 that it carries. \[MS-SMB2\]
+    /// 2.2.3.1
     ContextType(u16) {
-        /// Hash algorithms for preauthentication integrity.
+        /// The context carries hash algorithms for preauthentication integrity.
         PREAUTH_INTEGRITY_CAPABILITIES = 0x0001,
-        /// Ciphers.
+        /// The context carries ciphers for encryption.
         ENCRYPTION_CAPABILITIES = 0x0002,
-        /// Compression algorithms.
+        /// The context carries compression algorithms.
         COMPRESSION_CAPABILITIES = 0x0003,
-        /// The server name that the client uses.
+        /// The context carries the name of the server that the client connects to.
         NETNAME_NEGOTIATE_CONTEXT_ID = 0x0005,
-        /// Security features of the transport.
+        /// The context states whether the peer accepts transport encryption (QUIC) in place of SMB
+        /// encryption.
         TRANSPORT_CAPABILITIES = 0x0006,
-        /// Transforms of data that RDMA transfers.
+        /// The context carries transforms, such as encryption, of data that RDMA transfers.
         RDMA_TRANSFORM_CAPABILITIES = 0x0007,
-        /// Signing algorithms.
+        /// The context carries signing algorithms.
         SIGNING_CAPABILITIES = 0x0008,
-        /// The SMB3 POSIX extensions of Samba and Linux, not part of \[MS-SMB2\].
+        /// The peer supports the SMB3 POSIX extensions of Samba and Linux, which are not part of
+        /// \[MS-SMB2\].
         POSIX_EXTENSIONS_AVAILABLE = 0x0100,
     }
 }
 
 open_enum! {
-    /// A hash algorithm for preauthentication integrity. \[MS-SMB2\] 2.2.3.1.1
+    /// A hash algorithm for preauthentication integrity, which detects changes of NEGOTIATE and
+    /// SESSION_SETUP messages. \[MS-SMB2\] 2.2.3.1.1
     HashAlgorithm(u16) {
-        /// SHA-512.
+        /// SHA-512, the only hash algorithm of the specification.
         SHA_512 = 0x0001,
     }
 }
 
 open_enum! {
-    /// A cipher. \[MS-SMB2\] 2.2.3.1.2
+    /// A cipher for encrypted messages in dialect 3.1.1. \[MS-SMB2\] 2.2.3.1.2
     Cipher(u16) {
-        /// Response: the peers have no common cipher.
+        /// Only in a response: the peers have no common cipher.
         NONE = 0x0000,
-        /// AES-128-CCM.
+        /// AES-CCM with a 128-bit key.
         AES_128_CCM = 0x0001,
-        /// AES-128-GCM.
+        /// AES-GCM with a 128-bit key.
         AES_128_GCM = 0x0002,
-        /// AES-256-CCM.
+        /// AES-CCM with a 256-bit key.
         AES_256_CCM = 0x0003,
-        /// AES-256-GCM.
+        /// AES-GCM with a 256-bit key.
         AES_256_GCM = 0x0004,
     }
 }
 
 open_enum! {
-    /// A compression algorithm. \[MS-SMB2\] 2.2.3.1.3
+    /// A compression algorithm for messages in dialect 3.1.1. \[MS-SMB2\] 2.2.3.1.3
     CompressionAlgorithm(u16) {
-        /// Response: the peers have no common algorithm.
+        /// Only in a response: the peers have no common algorithm.
         NONE = 0x0000,
-        /// LZNT1.
+        /// LZNT1 of \[MS-XCA\].
         LZNT1 = 0x0001,
-        /// LZ77.
+        /// Plain LZ77 of \[MS-XCA\].
         LZ77 = 0x0002,
-        /// LZ77 with Huffman coding.
+        /// LZ77 with Huffman coding of \[MS-XCA\].
         LZ77_HUFFMAN = 0x0003,
-        /// Pattern_V1: runs of one byte.
+        /// Pattern_V1: the encoding of a run of one repeated byte.
         PATTERN_V1 = 0x0004,
-        /// LZ4.
+        /// LZ4, in its block format.
         LZ4 = 0x0005,
     }
 }
 
 open_flags! {
-    /// Compression flags. \[MS-SMB2\] 2.2.3.1.3
+    /// Flags of a compression context. \[MS-SMB2\] 2.2.3.1.3
     CompressionFlags(u32) {
-        /// Chained compression payloads are allowed.
+        /// The peer supports chained compression: several compressed parts in one message.
         CHAINED = 0x0000_0001,
     }
 }
 
 open_flags! {
-    /// Security features of the transport. \[MS-SMB2\] 2.2.3.1.5
+    /// Security features of the transport, in a TRANSPORT_CAPABILITIES context. \[MS-SMB2\]
+    /// 2.2.3.1.5
     TransportFlags(u32) {
-        /// The peer accepts the encryption of the transport instead of SMB encryption.
+        /// The peer accepts the encryption of the transport, such as QUIC, instead of SMB
+        /// encryption.
         ACCEPT_TRANSPORT_LEVEL_SECURITY = 0x0000_0001,
     }
 }
@@ -97,39 +103,40 @@ open_flags! {
 open_enum! {
     /// A transform of data that RDMA transfers. \[MS-SMB2\] 2.2.3.1.6
     RdmaTransform(u16) {
-        /// No transform.
+        /// RDMA transfers the data as they are.
         NONE = 0x0000,
-        /// Encryption.
+        /// The sender encrypts the data before the RDMA transfer.
         ENCRYPTION = 0x0001,
-        /// Signing.
+        /// The sender signs the data before the RDMA transfer.
         SIGNING = 0x0002,
     }
 }
 
 open_enum! {
-    /// A signing algorithm. \[MS-SMB2\] 2.2.3.1.7
+    /// An algorithm that signs messages in dialect 3.1.1. \[MS-SMB2\] 2.2.3.1.7
     SigningAlgorithm(u16) {
-        /// HMAC-SHA256.
+        /// HMAC-SHA256, cut to 16 bytes.
         HMAC_SHA256 = 0x0000,
-        /// AES-CMAC.
+        /// AES-128-CMAC, the default.
         AES_CMAC = 0x0001,
-        /// AES-GMAC.
+        /// AES-128-GMAC, with a nonce from the MessageId.
         AES_GMAC = 0x0002,
     }
 }
 
-/// The only data of POSIX_EXTENSIONS_AVAILABLE: 93AD2550-9CB4-11E7-B423-83DE968BCD7C, with the
-/// bytes in wire order.
+/// The only data of a POSIX_EXTENSIONS_AVAILABLE context: the GUID
+/// 93AD2550-9CB4-11E7-B423-83DE968BCD7C, with the bytes in wire order.
 pub const POSIX_EXTENSIONS: Guid = Guid([
     0x93, 0xAD, 0x25, 0x50, 0x9C, 0xB4, 0x11, 0xE7, 0xB4, 0x23, 0x83, 0xDE, 0x96, 0x8B, 0xCD, 0x7C,
 ]);
 
-/// One negotiate context, with undecoded data. \[MS-SMB2\] 2.2.3.1
+/// One negotiate context of a NEGOTIATE request or response, with undecoded data. \[MS-SMB2\]
+/// 2.2.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawContext<'a> {
-    /// Type of the context.
+    /// Type of the context, which defines the format of the data.
     pub context_type: ContextType,
-    /// Data of the context.
+    /// Data of the context, not decoded.
     pub data: &'a [u8],
 }
 
@@ -192,17 +199,19 @@ fn decode_ids<T>(
         .collect())
 }
 
-/// Data of PREAUTH_INTEGRITY_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.1
+/// Data of a PREAUTH_INTEGRITY_CAPABILITIES negotiate context: the hash algorithms for
+/// preauthentication integrity. \[MS-SMB2\] 2.2.3.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreauthIntegrity<'a> {
-    /// Request: the supported algorithms. Response: the selected one.
+    /// Request: the hash algorithms that the client supports. Response: the selected one.
     pub hash_algorithms: Vec<HashAlgorithm>,
-    /// Random bytes of the sender, which make its messages unpredictable.
+    /// Random bytes of the sender, which make its NEGOTIATE message unpredictable.
     pub salt: &'a [u8],
 }
 
 impl<'a> PreauthIntegrity<'a> {
-    /// Decodes the data of the context.
+    /// Decodes the data of a PREAUTH_INTEGRITY_CAPABILITIES context. Fails when `data` is shorter
+    /// than its counts require.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("HashAlgorithmCount")?;
@@ -213,7 +222,7 @@ impl<'a> PreauthIntegrity<'a> {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a PREAUTH_INTEGRITY_CAPABILITIES context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.hash_algorithms.len()));
@@ -226,16 +235,18 @@ impl<'a> PreauthIntegrity<'a> {
     }
 }
 
-/// Data of ENCRYPTION_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.2
+/// Data of an ENCRYPTION_CAPABILITIES negotiate context: the ciphers of a peer. \[MS-SMB2\]
+/// 2.2.3.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
-    /// Request: the supported ciphers, the preferred one first. Response: the selected one, or
-    /// NONE.
+    /// Request: the ciphers that the client supports, the preferred one first. Response: the
+    /// selected one, or NONE.
     pub ciphers: Vec<Cipher>,
 }
 
 impl Encryption {
-    /// Decodes the data of the context.
+    /// Decodes the data of an ENCRYPTION_CAPABILITIES context. Fails when `data` is shorter than
+    /// its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("CipherCount")?;
@@ -243,7 +254,7 @@ impl Encryption {
         Ok(Self { ciphers })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of an ENCRYPTION_CAPABILITIES context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.ciphers.len()));
@@ -254,17 +265,19 @@ impl Encryption {
     }
 }
 
-/// Data of COMPRESSION_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.3
+/// Data of a COMPRESSION_CAPABILITIES negotiate context: the compression algorithms of a peer.
+/// \[MS-SMB2\] 2.2.3.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// Whether chained payloads are allowed.
+    /// Whether the peer supports chained compression.
     pub flags: CompressionFlags,
-    /// Request: the supported algorithms. Response: the selected ones, or NONE.
+    /// Request: the algorithms that the client supports. Response: the selected ones, or NONE.
     pub algorithms: Vec<CompressionAlgorithm>,
 }
 
 impl Compression {
-    /// Decodes the data of the context.
+    /// Decodes the data of a COMPRESSION_CAPABILITIES context. Fails when `data` is shorter than
+    /// its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("CompressionAlgorithmCount")?;
@@ -275,7 +288,7 @@ impl Compression {
         Ok(Self { flags, algorithms })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a COMPRESSION_CAPABILITIES context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.algorithms.len()));
@@ -288,52 +301,56 @@ impl Compression {
     }
 }
 
-/// Data of NETNAME_NEGOTIATE_CONTEXT_ID: the server name that the client uses. \[MS-SMB2\]
-/// 2.2.3.1.4
+/// Data of a NETNAME_NEGOTIATE_CONTEXT_ID negotiate context: the name of the server that the client
+/// connects to. Only a request has this context. \[MS-SMB2\] 2.2.3.1.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetName<'a>(pub Utf16<'a>);
 
 impl<'a> NetName<'a> {
-    /// Decodes the data of the context. All of it is the name.
+    /// Wraps the data of a NETNAME_NEGOTIATE_CONTEXT_ID context, all of which is the name. Never
+    /// fails.
     pub fn decode(data: &'a [u8]) -> Self {
         Self(Utf16(data))
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a NETNAME_NEGOTIATE_CONTEXT_ID context.
     pub fn encode(&self) -> Vec<u8> {
         self.0.0.to_vec()
     }
 }
 
-/// Data of TRANSPORT_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.5
+/// Data of a TRANSPORT_CAPABILITIES negotiate context. \[MS-SMB2\] 2.2.3.1.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Security features of the transport.
+    /// Whether the peer accepts the encryption of the transport instead of SMB encryption.
     pub flags: TransportFlags,
 }
 
 impl Transport {
-    /// Decodes the data of the context.
+    /// Decodes the data of a TRANSPORT_CAPABILITIES context. Fails when `data` has less than 4
+    /// bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let flags = TransportFlags(Reader::new(data).u32("Flags")?);
         Ok(Self { flags })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a TRANSPORT_CAPABILITIES context: 4 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.flags.0.to_le_bytes().to_vec()
     }
 }
 
-/// Data of RDMA_TRANSFORM_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.6
+/// Data of an RDMA_TRANSFORM_CAPABILITIES negotiate context: the transforms, such as encryption, of
+/// data that RDMA transfers. \[MS-SMB2\] 2.2.3.1.6
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RdmaTransforms {
-    /// The supported transforms.
+    /// Request: the transforms that the client supports. Response: those that the server selected.
     pub transforms: Vec<RdmaTransform>,
 }
 
 impl RdmaTransforms {
-    /// Decodes the data of the context.
+    /// Decodes the data of an RDMA_TRANSFORM_CAPABILITIES context. Fails when `data` is shorter
+    /// than its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("TransformCount")?;
@@ -342,7 +359,7 @@ impl RdmaTransforms {
         Ok(Self { transforms })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of an RDMA_TRANSFORM_CAPABILITIES context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.transforms.len()));
@@ -354,15 +371,18 @@ impl RdmaTransforms {
     }
 }
 
-/// Data of SIGNING_CAPABILITIES. \[MS-SMB2\] 2.2.3.1.7
+/// Data of a SIGNING_CAPABILITIES negotiate context: the signing algorithms of a peer. \[MS-SMB2\]
+/// 2.2.3.1.7
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signing {
-    /// Request: the supported algorithms, the preferred one first. Response: the selected one.
+    /// Request: the algorithms that the client supports, the preferred one first. Response: the
+    /// selected one.
     pub algorithms: Vec<SigningAlgorithm>,
 }
 
 impl Signing {
-    /// Decodes the data of the context.
+    /// Decodes the data of a SIGNING_CAPABILITIES context. Fails when `data` is shorter than its
+    /// count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("SigningAlgorithmCount")?;
@@ -370,7 +390,7 @@ impl Signing {
         Ok(Self { algorithms })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a SIGNING_CAPABILITIES context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.algorithms.len()));

@@ -11,68 +11,77 @@ use core::ops::BitOr;
 /// The first eight bytes of every NTLM message. [MS-NLMP] 2.2.1
 pub const SIGNATURE: [u8; 8] = *b"NTLMSSP\0";
 
-/// Length of the MIC of an AUTHENTICATE in bytes. [MS-NLMP] 2.2.1.3
+/// Length in bytes of the MIC (message integrity code) of an AUTHENTICATE message. [MS-NLMP]
+/// 2.2.1.3
 pub const MIC_LEN: usize = 16;
 
-/// Offset of the MIC in an AUTHENTICATE in bytes. [MS-NLMP] 2.2.1.3
+/// Offset in bytes of the MIC (message integrity code) in an AUTHENTICATE message. [MS-NLMP]
+/// 2.2.1.3
 pub const MIC_OFFSET: usize = 72;
 
-/// Maximum number of pairs in a target info; the specification defines 11 identifiers.
+/// Maximum number of pairs in a target info that [`AvPairs`] accepts; the specification defines 11
+/// identifiers.
 pub const AV_PAIRS_MAX: usize = 64;
 
-/// NEGOTIATE_MESSAGE, the first message of the client. [MS-NLMP] 2.2.1.1
+/// NEGOTIATE_MESSAGE, the first NTLM message of the client, which offers flags. [MS-NLMP] 2.2.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
     /// The flags that the client offers.
     pub flags: Flags,
-    /// Domain of the client in its OEM code page; usually empty.
+    /// Domain of the client in the client's OEM code page; usually empty.
     pub domain: &'a [u8],
-    /// Name of the client computer in its OEM code page; usually empty.
+    /// Name of the client computer in the client's OEM code page; usually empty.
     pub workstation: &'a [u8],
-    /// Version of the client; present with [`Flags::VERSION`].
+    /// Version of the client's operating system. Present with [`Flags::VERSION`].
     pub version: Option<Version>,
 }
 
-/// CHALLENGE_MESSAGE, the response of the server. [MS-NLMP] 2.2.1.2
+/// CHALLENGE_MESSAGE, the NTLM message of the server, with a random challenge. [MS-NLMP] 2.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// The flags that the server grants.
     pub flags: Flags,
-    /// Name of the server or its domain, UTF-16LE.
+    /// Name of the server or its domain, in UTF-16LE, or in an OEM code page without
+    /// [`Flags::UNICODE`].
     pub target_name: &'a [u8],
-    /// Eight random bytes, which the client's proof covers.
+    /// Eight random bytes of the server, over which the client computes its proof of the password.
     pub server_challenge: [u8; 8],
-    /// [`AvPairs`] with [`Flags::TARGET_INFO`]; otherwise empty.
+    /// Names and time of the server, an encoded list of [`AvPairs`]; empty without
+    /// [`Flags::TARGET_INFO`].
     pub target_info: &'a [u8],
-    /// Version of the server; present with [`Flags::VERSION`].
+    /// Version of the server's operating system. Present with [`Flags::VERSION`].
     pub version: Option<Version>,
 }
 
-/// AUTHENTICATE_MESSAGE, the second message of the client, with its proof. [MS-NLMP] 2.2.1.3
+/// AUTHENTICATE_MESSAGE, the second NTLM message of the client, with the proof of the password.
+/// [MS-NLMP] 2.2.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticate<'a> {
-    /// The negotiated flags.
+    /// The flags that both peers offer.
     pub flags: Flags,
     /// The LM or LMv2 response, 24 bytes; current clients send zeros, or no bytes.
     pub lm_response: &'a [u8],
-    /// The [`Ntlmv2Response`], or the 24 bytes of NTLMv1; empty for an anonymous client.
+    /// The encoded [`Ntlmv2Response`], or the 24 bytes of an NTLMv1 response; empty for an
+    /// anonymous client.
     pub nt_response: &'a [u8],
-    /// Domain of the account, UTF-16LE.
+    /// Domain of the account, in UTF-16LE, or in an OEM code page without [`Flags::UNICODE`].
     pub domain: &'a [u8],
-    /// Name of the account, UTF-16LE; empty for an anonymous client.
+    /// User name of the account, in UTF-16LE, or in an OEM code page without [`Flags::UNICODE`];
+    /// empty for an anonymous client.
     pub user: &'a [u8],
-    /// Name of the client computer, UTF-16LE.
+    /// Name of the client computer, in UTF-16LE, or in an OEM code page without [`Flags::UNICODE`].
     pub workstation: &'a [u8],
-    /// The session key, encrypted with the key exchange key; present with [`Flags::KEY_EXCHANGE`].
+    /// The 16-byte session key that the client chose, encrypted. Empty without
+    /// [`Flags::KEY_EXCHANGE`].
     pub encrypted_session_key: &'a [u8],
-    /// Version of the client; present with [`Flags::VERSION`].
+    /// Version of the client's operating system. Present with [`Flags::VERSION`].
     pub version: Option<Version>,
-    /// The 16 bytes at [`MIC_OFFSET`]; `None` when the payload starts before their end. They are a
-    /// MIC only if the client's target info has [`AvFlags::MIC`].
+    /// The 16 bytes at [`MIC_OFFSET`]; `None` when the variable part of the message starts before
+    /// their end. They are a MIC only if the client's target info has [`AvFlags::MIC`].
     pub mic: Option<[u8; MIC_LEN]>,
 }
 
-/// Any of the three messages.
+/// Any of the three NTLM messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The first message of the client.
@@ -83,53 +92,75 @@ pub enum Message<'a> {
     Authenticate(Authenticate<'a>),
 }
 
-/// NTLMv2_RESPONSE, the NT response of NTLMv2. [MS-NLMP] 2.2.2.7, 2.2.2.8
+/// NTLMv2_RESPONSE: the proof of the password in an AUTHENTICATE message. [MS-NLMP] 2.2.2.7,
+/// 2.2.2.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ntlmv2Response<'a> {
-    /// NTProofStr: the HMAC over the server challenge and `client_data`.
+    /// NTProofStr: an HMAC over the server's challenge and `client_data`, with a key from the
+    /// password.
     pub proof: [u8; 16],
-    /// NTLMv2_CLIENT_CHALLENGE: the client's part of the data under the proof.
+    /// NTLMv2_CLIENT_CHALLENGE: the encoded data of the client that the proof covers. The fields
+    /// below are parts of it.
     pub client_data: &'a [u8],
     /// Time of the response, in units of 100 ns since 1601-01-01 UTC.
     pub timestamp: u64,
     /// ChallengeFromClient: eight random bytes of the client.
     pub client_challenge: [u8; 8],
-    /// [`AvPairs`]: those of the server and the additions of the client.
+    /// The encoded list of [`AvPairs`]: those of the server and the additions of the client.
     pub target_info: &'a [u8],
 }
 
-/// NEGOTIATE flags. [MS-NLMP] 2.2.2.5
+/// Capabilities that NTLM peers negotiate (NEGOTIATE flags). Unknown bits are preserved. [MS-NLMP]
+/// 2.2.2.5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
-#[expect(missing_docs, reason = "the names are those of [MS-NLMP] 2.2.2.5")]
 impl Flags {
+    /// Names in the messages are in UTF-16LE.
     pub const UNICODE: Self = Self(0x0000_0001);
+    /// Names in the messages are in an OEM code page. UNICODE has precedence.
     pub const OEM: Self = Self(0x0000_0002);
+    /// The client asks for a target name in the CHALLENGE.
     pub const REQUEST_TARGET: Self = Self(0x0000_0004);
+    /// The peers can sign messages with keys of the session.
     pub const SIGN: Self = Self(0x0000_0010);
+    /// The peers can encrypt messages with keys of the session.
     pub const SEAL: Self = Self(0x0000_0020);
+    /// The session key derives from the LM hash, which is obsolete.
     pub const LM_KEY: Self = Self(0x0000_0080);
+    /// The peer supports NTLM session security, version 1 or later. Every peer sets it.
     pub const NTLM: Self = Self(0x0000_0200);
+    /// The client is anonymous.
     pub const ANONYMOUS: Self = Self(0x0000_0800);
+    /// The NEGOTIATE contains the domain of the client.
     pub const OEM_DOMAIN_SUPPLIED: Self = Self(0x0000_1000);
+    /// The NEGOTIATE contains the name of the client computer.
     pub const OEM_WORKSTATION_SUPPLIED: Self = Self(0x0000_2000);
+    /// Every message of the session has a signature, which is a constant without SIGN.
     pub const ALWAYS_SIGN: Self = Self(0x0000_8000);
+    /// The target name in the CHALLENGE is the name of a domain.
     pub const TARGET_TYPE_DOMAIN: Self = Self(0x0001_0000);
+    /// The target name in the CHALLENGE is the name of a server.
     pub const TARGET_TYPE_SERVER: Self = Self(0x0002_0000);
+    /// The peers use NTLMv2 session security, with HMAC-MD5 signatures.
     pub const EXTENDED_SESSION_SECURITY: Self = Self(0x0008_0000);
+    /// The CHALLENGE contains a target info.
     pub const TARGET_INFO: Self = Self(0x0080_0000);
+    /// The message contains a version.
     pub const VERSION: Self = Self(0x0200_0000);
+    /// Keys for encryption have 128 bits.
     pub const KEY_128: Self = Self(0x2000_0000);
+    /// The client chooses a random session key and sends it encrypted.
     pub const KEY_EXCHANGE: Self = Self(0x4000_0000);
+    /// Keys for encryption have 56 bits, unless KEY_128 is set as well.
     pub const KEY_56: Self = Self(0x8000_0000);
 
-    /// Whether all of `flags` are set.
+    /// Returns true if every bit of `flags` is set in this value.
     pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// These flags without `flags`.
+    /// Returns these flags without those in `flags`.
     #[must_use]
     pub const fn without(self, flags: Self) -> Self {
         Self(self.0 & !flags.0)
@@ -143,7 +174,8 @@ impl BitOr for Flags {
     }
 }
 
-/// Operating system of the sender, for debugging only. [MS-NLMP] 2.2.2.10
+/// Version of the sender's operating system, as 8 bytes in wire order. It is for debugging only.
+/// [MS-NLMP] 2.2.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(pub [u8; 8]);
 
@@ -152,44 +184,56 @@ impl Version {
     pub const WINDOWS_10: Self = Self([10, 0, 0, 0, 0, 0, 0, 15]);
 }
 
-/// The identifier of an AV_PAIR; unknown ones are preserved. [MS-NLMP] 2.2.2.1
+/// The identifier of an AV_PAIR, a typed value in a target info. Unknown identifiers are preserved.
+/// [MS-NLMP] 2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvId(pub u16);
 
-#[expect(missing_docs, reason = "the names are those of [MS-NLMP] 2.2.2.1")]
 impl AvId {
+    /// The end of the list. It has no value.
     pub const EOL: Self = Self(0);
+    /// The NetBIOS name of the server, in UTF-16LE.
     pub const NETBIOS_COMPUTER_NAME: Self = Self(1);
+    /// The NetBIOS name of the server's domain, in UTF-16LE.
     pub const NETBIOS_DOMAIN_NAME: Self = Self(2);
+    /// The fully qualified host name of the server, in UTF-16LE.
     pub const DNS_COMPUTER_NAME: Self = Self(3);
+    /// The DNS name of the server's domain, in UTF-16LE.
     pub const DNS_DOMAIN_NAME: Self = Self(4);
+    /// The DNS name of the server's forest, in UTF-16LE.
     pub const DNS_TREE_NAME: Self = Self(5);
+    /// Flags of the client: an [`AvFlags`] of 4 bytes.
     pub const FLAGS: Self = Self(6);
+    /// Time of the server: a FILETIME of 8 bytes.
     pub const TIMESTAMP: Self = Self(7);
+    /// Data that identify the client computer, for authentications on the same computer.
     pub const SINGLE_HOST: Self = Self(8);
+    /// The service principal name of the server that the client means to reach, in UTF-16LE.
     pub const TARGET_NAME: Self = Self(9);
+    /// An MD5 hash of 16 bytes that ties the authentication to a TLS channel; zeros for none.
     pub const CHANNEL_BINDINGS: Self = Self(10);
 }
 
-/// The value of [`AvId::FLAGS`]. [MS-NLMP] 2.2.2.1
+/// Flags in the client's target info, the value of [`AvId::FLAGS`]. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AvFlags(pub u32);
 
 impl AvFlags {
-    /// The authentication of the account is constrained.
+    /// A policy restricts the authentication of the account.
     pub const CONSTRAINED: Self = Self(1);
-    /// The AUTHENTICATE carries a MIC.
+    /// The AUTHENTICATE carries a MIC (message integrity code).
     pub const MIC: Self = Self(2);
-    /// The target name is from an untrusted source.
+    /// The target name is from a source that the client does not trust.
     pub const UNTRUSTED_TARGET: Self = Self(4);
 
-    /// Whether all of `flags` are set.
+    /// Returns true if every bit of `flags` is set in this value.
     pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 }
 
-/// Iterates over the AV_PAIRs of a target info, up to MsvAvEOL. [MS-NLMP] 2.2.2.1
+/// Iterates over the AV_PAIRs (identifier and value) of a target info, up to MsvAvEOL. A malformed
+/// list gives an error, which ends the iteration. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Debug)]
 pub struct AvPairs<'a> {
     rest: &'a [u8],
@@ -200,25 +244,26 @@ pub struct AvPairs<'a> {
 /// Why bytes are not a valid NTLM message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The message ends before its fixed part does.
+    /// The message ends within its fixed part.
     Truncated,
     /// The message does not start with [`SIGNATURE`].
     Signature,
-    /// MessageType is none of the three messages.
+    /// The MessageType field has this value, which is none of the three messages, or not the
+    /// expected one.
     MessageType(u32),
-    /// This field points outside the message, or into its fixed part.
+    /// The field with this name points outside the message, or into its fixed part.
     Field(&'static str),
     /// The target info is truncated, has no MsvAvEOL, or has more than [`AV_PAIRS_MAX`] pairs.
     AvPairs,
-    /// The NT response is not an NTLMv2 response.
+    /// The NT response is shorter than an NTLMv2 response, or has another version.
     NotNtlmv2,
 }
 
 impl<'a> Message<'a> {
-    /// Decodes any of the three messages.
+    /// Decodes any of the three NTLM messages, by its MessageType.
     ///
     /// # Errors
-    /// Fails when a field points outside `bytes`, or `bytes` is not an NTLM message.
+    /// Fails when `bytes` is truncated or not an NTLM message, or a field points outside `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         match Reader::message_type(bytes)? {
             Negotiate::TYPE => Negotiate::decode(bytes).map(Self::Negotiate),
@@ -232,10 +277,10 @@ impl<'a> Message<'a> {
 impl<'a> Negotiate<'a> {
     const TYPE: u32 = 1;
 
-    /// Decodes a NEGOTIATE. The fields after the flags may be absent. [MS-NLMP] 2.2.1.1
+    /// Decodes a NEGOTIATE message. The fields after the flags may be absent. [MS-NLMP] 2.2.1.1
     ///
     /// # Errors
-    /// Fails when a field points outside `bytes`, or `bytes` is another message.
+    /// Fails when `bytes` is truncated or another message, or a field points outside `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let message = Reader::new(bytes, Self::TYPE, 32)?;
         let flags = Flags(message.u32(12)?);
@@ -251,7 +296,7 @@ impl<'a> Negotiate<'a> {
         })
     }
 
-    /// Encodes the message.
+    /// Encodes the NEGOTIATE message. Panics when a field is longer than 65,535 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut message = Writer::new(Self::TYPE, 40);
         message.put(12, &self.flags.0.to_le_bytes());
@@ -268,10 +313,10 @@ impl<'a> Negotiate<'a> {
 impl<'a> Challenge<'a> {
     const TYPE: u32 = 2;
 
-    /// Decodes a CHALLENGE. [MS-NLMP] 2.2.1.2
+    /// Decodes a CHALLENGE message. [MS-NLMP] 2.2.1.2
     ///
     /// # Errors
-    /// Fails when a field points outside `bytes`, or `bytes` is another message.
+    /// Fails when `bytes` is truncated or another message, or a field points outside `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let message = Reader::new(bytes, Self::TYPE, 48)?;
         let flags = Flags(message.u32(20)?);
@@ -289,7 +334,7 @@ impl<'a> Challenge<'a> {
         })
     }
 
-    /// Encodes the message.
+    /// Encodes the CHALLENGE message. Panics when a field is longer than 65,535 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut message = Writer::new(Self::TYPE, 56);
         message.put(20, &self.flags.0.to_le_bytes());
@@ -305,10 +350,10 @@ impl<'a> Authenticate<'a> {
     const TYPE: u32 = 3;
     const FIELDS: [usize; 6] = [12, 20, 28, 36, 44, 52];
 
-    /// Decodes an AUTHENTICATE. [MS-NLMP] 2.2.1.3
+    /// Decodes an AUTHENTICATE message. [MS-NLMP] 2.2.1.3
     ///
     /// # Errors
-    /// Fails when a field points outside `bytes`, or `bytes` is another message.
+    /// Fails when `bytes` is truncated or another message, or a field points outside `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let message = Reader::new(bytes, Self::TYPE, 64)?;
         let flags = Flags(message.u32(60)?);
@@ -335,7 +380,7 @@ impl<'a> Authenticate<'a> {
         })
     }
 
-    /// Encodes the message.
+    /// Encodes the AUTHENTICATE message. Panics when a field is longer than 65,535 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mic_len = if self.mic.is_some() { MIC_LEN } else { 0 };
         let mut message = Writer::new(Self::TYPE, MIC_OFFSET + mic_len);
@@ -357,10 +402,11 @@ impl<'a> Ntlmv2Response<'a> {
     /// Length in bytes of the proof and of the fixed part of the client's data. [MS-NLMP] 2.2.2.7
     const FIXED_LEN: usize = 16 + 28;
 
-    /// Decodes an NT response and checks its target info.
+    /// Decodes the NT response of an AUTHENTICATE message and checks its target info.
     ///
     /// # Errors
-    /// Fails when it is truncated, is an NTLMv1 response, or its target info is not well formed.
+    /// Fails when `response` is truncated, is an NTLMv1 response, or its target info is not well
+    /// formed.
     pub fn decode(response: &'a [u8]) -> Result<Self, DecodeError> {
         let (proof, client_data) = response.split_first_chunk().ok_or(DecodeError::NotNtlmv2)?;
         // RespType and HiRespType.
@@ -378,7 +424,8 @@ impl<'a> Ntlmv2Response<'a> {
         })
     }
 
-    /// Encodes NTLMv2_CLIENT_CHALLENGE, with the four zero bytes at its end. [MS-NLMP] 3.3.2
+    /// Encodes NTLMv2_CLIENT_CHALLENGE, the client's data that the proof covers, with the four zero
+    /// bytes at its end. `timestamp` is in units of 100 ns since 1601-01-01 UTC. [MS-NLMP] 3.3.2
     pub fn client_data(timestamp: u64, client_challenge: [u8; 8], target_info: &[u8]) -> Vec<u8> {
         let mut data = Vec::from([1, 1, 0, 0, 0, 0, 0, 0]);
         data.extend_from_slice(&timestamp.to_le_bytes());
@@ -389,7 +436,7 @@ impl<'a> Ntlmv2Response<'a> {
         data
     }
 
-    /// The flags in the client's target info.
+    /// Returns the flags in the client's target info; no flags when it has none.
     pub fn av_flags(&self) -> AvFlags {
         let value = AvPairs::new(self.target_info).find(AvId::FLAGS);
         AvFlags(
@@ -401,7 +448,7 @@ impl<'a> Ntlmv2Response<'a> {
 }
 
 impl<'a> AvPairs<'a> {
-    /// An iterator from the first pair.
+    /// Creates the iterator over the pairs of an encoded target info.
     pub const fn new(target_info: &'a [u8]) -> Self {
         Self {
             rest: target_info,
@@ -410,15 +457,16 @@ impl<'a> AvPairs<'a> {
         }
     }
 
-    /// The value of the first pair with this identifier; `None` when no pair before the first
-    /// malformed one has it.
+    /// Returns the value of the first pair with this identifier; `None` when no pair before the end
+    /// or the first malformed one has it.
     pub fn find(self, id: AvId) -> Option<&'a [u8]> {
         self.map_while(Result::ok)
             .find(|(found, _)| *found == id)
             .map(|(_, value)| value)
     }
 
-    /// Appends one pair to a target info.
+    /// Appends one pair to an encoded target info. The caller appends [`AvId::EOL`] as the last
+    /// pair.
     ///
     /// # Panics
     /// Panics when the value is longer than 65,535 bytes.
@@ -456,7 +504,7 @@ impl<'a> Iterator for AvPairs<'a> {
     }
 }
 
-/// Converts UTF-16LE to text; `None` when it is not valid UTF-16.
+/// Converts UTF-16LE bytes to text; `None` when they are not valid UTF-16.
 pub fn text(utf16: &[u8]) -> Option<String> {
     let (units, rest) = utf16.as_chunks::<2>();
     let units = units.iter().map(|unit| u16::from_le_bytes(*unit));

@@ -13,8 +13,8 @@ macro_rules! open_enum {
         impl $name {
             $($(#[$item])* pub const $constant: Self = Self($value);)*
 
-            /// The constant's name, which is that of the specification; `None` for an unknown
-            /// value.
+            /// Returns the name of the constant with this value, as in the specification; `None`
+            /// for an unknown value.
             pub fn name(self) -> Option<&'static str> {
                 $(if self == Self::$constant { return Some(stringify!($constant)); })*
                 None
@@ -43,26 +43,26 @@ macro_rules! open_flags {
         pub struct $name(pub $int);
 
         impl $name {
-            /// No bit set.
+            /// The value with no bit set.
             pub const NONE: Self = Self(0);
             $($(#[$item])* pub const $constant: Self = Self($value);)*
 
-            /// Whether every bit of `other` is set.
+            /// Returns true if every bit of `other` is set in this value.
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Whether any bit of `other` is set.
+            /// Returns true if any bit of `other` is set in this value.
             pub const fn intersects(self, other: Self) -> bool {
                 self.0 & other.0 != 0
             }
 
-            /// These bits without those of `other`.
+            /// Returns the bits of this value without those of `other`.
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Whether no bit is set.
+            /// Returns true if no bit is set.
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
             }

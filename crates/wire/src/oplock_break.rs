@@ -17,13 +17,13 @@ const LEASE_NOTIFICATION_SIZE: u16 = 44;
 /// StructureSize of the acknowledgment and response of a lease break.
 const LEASE_SIZE: u16 = 36;
 
-/// The body of the notification, acknowledgment and response of an oplock break. \[MS-SMB2\]
-/// 2.2.23.1, 2.2.24.1, 2.2.25.1
+/// The body that the notification, acknowledgment and response of an oplock break share.
+/// \[MS-SMB2\] 2.2.23.1, 2.2.24.1, 2.2.25.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OplockBreak {
-    /// The oplock level after the break.
+    /// The level of the oplock after the break.
     pub oplock_level: OplockLevel,
-    /// FileId of the open.
+    /// FileId of the open that holds the oplock.
     pub file_id: FileId,
 }
 
@@ -46,25 +46,26 @@ impl OplockBreak {
 }
 
 open_flags! {
-    /// Flags of a lease break notification. \[MS-SMB2\] 2.2.23.2
+    /// Flags of the server's notification of a lease break. \[MS-SMB2\] 2.2.23.2
     LeaseBreakFlags(u32) {
         /// The client must acknowledge the break.
         ACK_REQUIRED = 0x0000_0001,
     }
 }
 
-/// The notification of a lease break. \[MS-SMB2\] 2.2.23.2
+/// The server's notification of a lease break: the client loses some of the caching. \[MS-SMB2\]
+/// 2.2.23.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBreakNotification {
-    /// Epoch of the new state; 0 for a lease of version 1.
+    /// Number of state changes of the lease, including this one; 0 for a lease of version 1.
     pub new_epoch: u16,
     /// Whether the client must acknowledge the break.
     pub flags: LeaseBreakFlags,
-    /// LeaseKey of the lease.
+    /// LeaseKey: the client's identifier of the lease.
     pub lease_key: Guid,
-    /// The caching before the break.
+    /// The caching that the lease allows before the break.
     pub current_lease_state: LeaseState,
-    /// The caching after the break.
+    /// The caching that the lease allows after the break.
     pub new_lease_state: LeaseState,
 }
 
@@ -97,12 +98,13 @@ impl LeaseBreakNotification {
     }
 }
 
-/// The body of the acknowledgment and response of a lease break. \[MS-SMB2\] 2.2.24.2, 2.2.25.2
+/// The body that the client's acknowledgment and the server's response of a lease break share.
+/// \[MS-SMB2\] 2.2.24.2, 2.2.25.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBreak {
-    /// LeaseKey of the lease.
+    /// LeaseKey: the client's identifier of the lease.
     pub lease_key: Guid,
-    /// The caching after the break.
+    /// The caching that the lease allows after the break.
     pub lease_state: LeaseState,
 }
 
@@ -129,17 +131,19 @@ impl LeaseBreak {
     }
 }
 
-/// A break notification of the server; StructureSize distinguishes the variants. \[MS-SMB2\] 2.2.23
+/// The server's notification of a break; StructureSize distinguishes the variants. \[MS-SMB2\]
+/// 2.2.23
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
-    /// Break of an oplock.
+    /// The server breaks an oplock.
     Oplock(OplockBreak),
-    /// Break of a lease.
+    /// The server breaks a lease.
     Lease(LeaseBreakNotification),
 }
 
 impl Notification {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes an OPLOCK_BREAK notification from `message`, which starts with its 64-byte SMB2
+    /// header. Fails when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "OPLOCK_BREAK notification";
         let mut reader = Reader::body(message, structure)?;
@@ -152,7 +156,8 @@ impl Notification {
         }
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of an OPLOCK_BREAK notification to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         match self {
             Self::Oplock(oplock) => oplock.encode(message),
@@ -161,18 +166,19 @@ impl Notification {
     }
 }
 
-/// A break acknowledgment of the client; StructureSize distinguishes the variants. \[MS-SMB2\]
+/// The client's acknowledgment of a break; StructureSize distinguishes the variants. \[MS-SMB2\]
 /// 2.2.24
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Acknowledgment of an oplock break.
+    /// The client acknowledges the break of an oplock.
     Oplock(OplockBreak),
-    /// Acknowledgment of a lease break.
+    /// The client acknowledges the break of a lease.
     Lease(LeaseBreak),
 }
 
 impl Request {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes an OPLOCK_BREAK acknowledgment from `message`, which starts with its 64-byte SMB2
+    /// header. Fails when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "OPLOCK_BREAK acknowledgement";
         let mut reader = Reader::body(message, structure)?;
@@ -183,7 +189,8 @@ impl Request {
         }
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of an OPLOCK_BREAK acknowledgment to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         match self {
             Self::Oplock(oplock) => oplock.encode(message),
@@ -192,18 +199,19 @@ impl Request {
     }
 }
 
-/// The server's response to an acknowledgment; StructureSize distinguishes the variants.
-/// \[MS-SMB2\] 2.2.25
+/// The server's response to the acknowledgment of a break; StructureSize distinguishes the
+/// variants. \[MS-SMB2\] 2.2.25
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// Response for an oplock break.
+    /// The server accepts the acknowledgment of an oplock break.
     Oplock(OplockBreak),
-    /// Response for a lease break.
+    /// The server accepts the acknowledgment of a lease break.
     Lease(LeaseBreak),
 }
 
 impl Response {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes an OPLOCK_BREAK response from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "OPLOCK_BREAK response";
         let mut reader = Reader::body(message, structure)?;
@@ -214,7 +222,8 @@ impl Response {
         }
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of an OPLOCK_BREAK response to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         match self {
             Self::Oplock(oplock) => oplock.encode(message),

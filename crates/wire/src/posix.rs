@@ -12,7 +12,7 @@ use crate::security::Sid;
 use crate::time::FileTime;
 
 open_enum! {
-    /// Type of a file, in bits 12 to 14 of a [`PosixMode`].
+    /// Type of a Unix file in the SMB3 POSIX extensions, in bits 12 to 14 of a [`PosixMode`].
     PosixFileType(u32) {
         /// A regular file.
         FILE = 0,
@@ -24,14 +24,15 @@ open_enum! {
         CHARACTER_DEVICE = 3,
         /// A block device.
         BLOCK_DEVICE = 4,
-        /// A named pipe.
+        /// A named pipe of Unix (FIFO).
         FIFO = 5,
-        /// A socket.
+        /// A Unix domain socket.
         SOCKET = 6,
     }
 }
 
-/// Permissions and type of a file: the bits of chmod in bits 0 to 11, the type in bits 12 to 14.
+/// Permissions and type of a Unix file in the SMB3 POSIX extensions. Bits 0 to 11 are those of
+/// chmod(2), bits 12 to 14 are a [`PosixFileType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct PosixMode(pub u32);
 
@@ -55,7 +56,7 @@ const UNIX_TYPES: [(u32, PosixFileType); 7] = [
 ];
 
 impl PosixMode {
-    /// Converts `st_mode`. A type without a value on the wire becomes FILE.
+    /// Converts a `st_mode` of stat(2). A file type that the extensions do not have becomes FILE.
     pub fn from_unix(mode: u32) -> Self {
         let file_type = UNIX_TYPES
             .iter()
@@ -64,7 +65,7 @@ impl PosixMode {
         Self(mode & PERMISSIONS | file_type.0 << TYPE_SHIFT)
     }
 
-    /// Converts to `st_mode`; `None` for a type that Unix does not have.
+    /// Converts to a `st_mode` of stat(2); `None` for a file type that Unix does not have.
     pub fn to_unix(self) -> Option<u32> {
         let file_type = self.file_type();
         UNIX_TYPES
@@ -73,38 +74,39 @@ impl PosixMode {
             .map(|(unix, _)| self.permissions() | unix)
     }
 
-    /// The permission bits: `st_mode & 07777`.
+    /// Returns the permission bits: `st_mode & 07777`.
     pub const fn permissions(self) -> u32 {
         self.0 & PERMISSIONS
     }
 
-    /// Type of the file.
+    /// Returns the type of the file.
     pub const fn file_type(self) -> PosixFileType {
         PosixFileType(self.0 >> TYPE_SHIFT & TYPE_MASK)
     }
 }
 
-/// Data of the create context POSIX in a response, with decoded SIDs. The POSIX information classes
-/// end with the same fields. [`crate::create_context::PosixResponse`] has the SIDs as bytes.
+/// Unix attributes of a file: the data of the POSIX create context in a response, with decoded
+/// SIDs. The POSIX information classes end with the same fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PosixCreateResponse {
-    /// Number of hard links.
+    /// Number of hard links of the file.
     pub number_of_links: u32,
-    /// Reparse tag; 0 for a file without a reparse point.
+    /// Reparse tag, which is the type of the file's reparse point; 0 for a file without one.
     pub reparse_tag: u32,
-    /// Permissions and type of the file.
+    /// Permission bits and type of the file.
     pub mode: PosixMode,
-    /// SID of the owner.
+    /// SID of the user that owns the file.
     pub owner: Sid,
-    /// SID of the group.
+    /// SID of the group that owns the file.
     pub group: Sid,
 }
 
 impl PosixCreateResponse {
-    /// Length of the structure before the SIDs, in bytes.
+    /// Length in bytes of the encoded structure before the SIDs.
     pub const FIXED_LEN: usize = 12;
 
-    /// Decodes the data of the context.
+    /// Decodes the data of a POSIX create context in a response, with both SIDs. Fails when `bytes`
+    /// is truncated or a SID is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
@@ -119,7 +121,7 @@ impl PosixCreateResponse {
         })
     }
 
-    /// Appends the encoded data of the context to `out`.
+    /// Appends the encoded data of a POSIX create context in a response to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.number_of_links);
         out.put_u32(self.reparse_tag);
@@ -129,16 +131,18 @@ impl PosixCreateResponse {
     }
 }
 
-/// The fields of class 100 that other listing classes do not have.
+/// The fields that a directory entry of class 100 (SMB3 POSIX extensions) has in addition to the
+/// fields of other classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PosixAttributes {
-    /// Device number of the file system (`st_dev`).
+    /// Device number of the file system that the file is on (`st_dev`).
     pub device: u32,
-    /// Link count, reparse tag, mode, owner and group.
+    /// Link count, reparse tag, mode, owner and group of the file.
     pub create: PosixCreateResponse,
 }
 
-/// FILE_POSIX_INFO: the POSIX attributes of a file. File information class 100.
+/// FILE_POSIX_INFO: times, sizes and Unix attributes of a file. It is the file information class
+/// 100 of the SMB3 POSIX extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePosixInformation {
     /// Time of the creation of the file (CreationTime).
@@ -153,16 +157,16 @@ pub struct FilePosixInformation {
     pub end_of_file: u64,
     /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
-    /// DOS attributes.
+    /// DOS attributes of the file, such as read-only or hidden.
     pub attributes: FileAttributes,
     /// Inode number of the file.
     pub inode: u64,
-    /// Device, link count, reparse tag, mode, owner and group.
+    /// Device, link count, reparse tag, mode, owner and group of the file.
     pub posix: PosixAttributes,
 }
 
 impl FilePosixInformation {
-    /// Length of the structure before the SIDs, in bytes.
+    /// Length in bytes of the encoded structure before the SIDs.
     pub const FIXED_LEN: usize = 80;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
@@ -211,20 +215,21 @@ fn read_device(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
     Ok(device)
 }
 
-/// FS_POSIX_INFO: the data of statvfs. File system information class 100.
+/// FS_POSIX_INFO: the data of statvfs(3) for a volume. It is the file system information class 100
+/// of the SMB3 POSIX extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FsPosixInformation {
     /// Preferred length of a transfer in bytes.
     pub optimal_transfer_size: u32,
-    /// Length in bytes of a block, the unit of the next three fields.
+    /// Length of a block in bytes. Blocks are the unit of the next three fields.
     pub block_size: u32,
-    /// Total number of blocks.
+    /// Total number of blocks of the file system.
     pub total_blocks: u64,
-    /// Number of free blocks.
+    /// Number of free blocks, including those reserved for the superuser.
     pub blocks_available: u64,
-    /// Number of free blocks for the user.
+    /// Number of free blocks that the user may use.
     pub user_blocks_available: u64,
-    /// Total number of inodes.
+    /// Total number of inodes of the file system.
     pub total_file_nodes: u64,
     /// Number of free inodes.
     pub free_file_nodes: u64,

@@ -13,38 +13,41 @@ use crate::text::Utf16;
 const REQUEST_LEN: usize = 32;
 
 open_flags! {
-    /// Flags of a QUERY_DIRECTORY request: the start of the listing. \[MS-SMB2\] 2.2.33
+    /// Flags of a QUERY_DIRECTORY request: the position in the listing, and the number of entries.
+    /// \[MS-SMB2\] 2.2.33
     QueryDirectoryFlags(u8) {
-        /// Restart the listing from its beginning.
+        /// Restart the listing from the first entry.
         RESTART_SCANS = 0x01,
-        /// Return one entry only.
+        /// Return only one entry.
         RETURN_SINGLE_ENTRY = 0x02,
-        /// Continue the listing from FileIndex.
+        /// Continue the listing from the entry with the FileIndex of the request.
         INDEX_SPECIFIED = 0x04,
-        /// Restart the listing with a new search pattern.
+        /// Restart the listing from the first entry, with a new search pattern.
         REOPEN = 0x10,
     }
 }
 
-/// A QUERY_DIRECTORY request. \[MS-SMB2\] 2.2.33
+/// A QUERY_DIRECTORY request: the client lists an open directory. \[MS-SMB2\] 2.2.33
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// FileInfoClass of the entries. \[MS-FSCC\] 2.4
+    /// Information class that defines the format of the entries, the number of a
+    /// [`FileInfoClass`](crate::fscc::FileInfoClass). \[MS-FSCC\] 2.4
     pub file_information_class: u8,
-    /// Flags of the request.
+    /// Where the listing continues, and whether it returns only one entry.
     pub flags: QueryDirectoryFlags,
-    /// FileIndex of the entry to continue from; valid with INDEX_SPECIFIED.
+    /// FileIndex of the entry to continue from; valid only with INDEX_SPECIFIED.
     pub file_index: u32,
-    /// FileId of the open directory.
+    /// FileId of the open directory, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Search pattern for names, with wildcards.
+    /// Search pattern for names, with the wildcards `*` and `?`.
     pub pattern: Utf16<'a>,
-    /// Maximum length of the response's buffer in bytes.
+    /// Maximum length of the output buffer in the response, in bytes.
     pub output_buffer_length: u32,
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a QUERY_DIRECTORY request from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "QUERY_DIRECTORY request")?;
         reader.structure_size("QUERY_DIRECTORY request", 33)?;
@@ -66,7 +69,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a QUERY_DIRECTORY request to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length, or a field is too long for
+    /// its length field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 33);
         message.put_u8(self.file_information_class);
@@ -82,6 +87,7 @@ impl<'a> Request<'a> {
 }
 
 buffer_response! {
-    /// Entries of the directory, in the requested class. \[MS-SMB2\] 2.2.34
+    /// A QUERY_DIRECTORY response. Its output buffer is a list of directory entries in the
+    /// requested information class. \[MS-SMB2\] 2.2.34
     Response, "QUERY_DIRECTORY response"
 }

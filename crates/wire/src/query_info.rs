@@ -13,75 +13,82 @@ use crate::open_enum::{open_enum, open_flags};
 const REQUEST_LEN: usize = 40;
 
 open_enum! {
-    /// The object of a QUERY_INFO or SET_INFO. \[MS-SMB2\] 2.2.37
+    /// The kind of object that a QUERY_INFO or SET_INFO applies to. \[MS-SMB2\] 2.2.37
     InfoType(u8) {
-        /// A file.
+        /// A file, directory or pipe; the information class is a
+        /// [`FileInfoClass`](crate::fscc::FileInfoClass).
         FILE = 0x01,
-        /// The file system of the file.
+        /// The file system that the open is on; the information class is an
+        /// [`FsInfoClass`](crate::fscc::FsInfoClass).
         FILESYSTEM = 0x02,
-        /// The security descriptor of the file.
+        /// The security descriptor of the open file.
         SECURITY = 0x03,
-        /// Quotas of the file system.
+        /// Disk quotas of the file system that the open is on.
         QUOTA = 0x04,
     }
 }
 
 open_flags! {
-    /// Parts of a security descriptor to query or set. \[MS-SMB2\] 2.2.37
+    /// The parts of a security descriptor that a QUERY_INFO or SET_INFO applies to. \[MS-SMB2\]
+    /// 2.2.37
     SecurityInformation(u32) {
-        /// The owner.
+        /// The SID of the owner.
         OWNER = 0x0000_0001,
-        /// The group.
+        /// The SID of the primary group.
         GROUP = 0x0000_0002,
-        /// The DACL.
+        /// The discretionary access control list (DACL), which grants access.
         DACL = 0x0000_0004,
-        /// The SACL.
+        /// The system access control list (SACL), which configures auditing.
         SACL = 0x0000_0008,
-        /// The integrity label.
+        /// The mandatory integrity label, an entry of the SACL.
         LABEL = 0x0000_0010,
-        /// The resource attributes.
+        /// The resource attributes, entries of the SACL.
         ATTRIBUTE = 0x0000_0020,
-        /// The central access policy.
+        /// The central access policy, an entry of the SACL.
         SCOPE = 0x0000_0040,
-        /// All parts, for a backup.
+        /// All parts of the descriptor, for a backup.
         BACKUP = 0x0001_0000,
     }
 }
 
 open_flags! {
-    /// Flags of a query of extended attributes or quotas. \[MS-SMB2\] 2.2.37
+    /// Flags of a QUERY_INFO request for extended attributes or disk quotas. \[MS-SMB2\] 2.2.37
     QueryInfoFlags(u32) {
-        /// Restart the list from its beginning.
+        /// Restart the list from the first entry.
         RESTART_SCAN = 0x0000_0001,
-        /// Return one entry only.
+        /// Return only one entry.
         RETURN_SINGLE_ENTRY = 0x0000_0002,
         /// Continue the list from the index in AdditionalInformation.
         INDEX_SPECIFIED = 0x0000_0004,
     }
 }
 
-/// A QUERY_INFO request. \[MS-SMB2\] 2.2.37
+/// A QUERY_INFO request: the client queries a file, a file system, a security descriptor or quotas.
+/// \[MS-SMB2\] 2.2.37
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The object of the query.
+    /// The kind of object that the client queries.
     pub info_type: InfoType,
-    /// FileInfoClass or FsInfoClass of the response. \[MS-FSCC\] 2.4, 2.5
+    /// Information class that defines the format of the response: the number of a FileInfoClass or,
+    /// for a file system, an FsInfoClass; 0 for a security descriptor. \[MS-FSCC\] 2.4, 2.5
     pub file_info_class: u8,
-    /// Maximum length of the response's buffer in bytes.
+    /// Maximum length of the output buffer in the response, in bytes.
     pub output_buffer_length: u32,
-    /// SecurityInformation; or the index of an extended attribute.
+    /// For a security descriptor, the queried parts as [`SecurityInformation`]; for extended
+    /// attributes, the index to continue from.
     pub additional_information: u32,
-    /// Flags of the query.
+    /// Where a list of extended attributes or quotas continues.
     pub flags: QueryInfoFlags,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Names of extended attributes, or a quota query; otherwise empty.
+    /// Names of the queried extended attributes, or a query of quotas; otherwise empty.
     pub input: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header. InputBufferOffset
-    /// may have any value when the length is zero.
+    /// Decodes a QUERY_INFO request from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize, a length or an offset is not valid.
+    /// InputBufferOffset may have any value when the length is zero.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "QUERY_INFO request")?;
         reader.structure_size("QUERY_INFO request", 41)?;
@@ -110,9 +117,10 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. Without
-    /// input, the message has 104 bytes as in Windows, without the extra byte that StructureSize
-    /// counts.
+    /// Appends the body of a QUERY_INFO request to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. Panics when `message` has another length, or a field is too long for its length
+    /// field. Without input, the message has 104 bytes as in Windows, without the extra byte that
+    /// StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 41);
         message.put_u8(self.info_type.0);
@@ -129,6 +137,7 @@ impl<'a> Request<'a> {
 }
 
 buffer_response! {
-    /// The queried information, in the requested class. \[MS-SMB2\] 2.2.38
+    /// A QUERY_INFO response. Its output buffer has the queried information in the requested class.
+    /// \[MS-SMB2\] 2.2.38
     Response, "QUERY_INFO response"
 }

@@ -12,7 +12,7 @@ use crate::open_enum::{open_enum, open_flags};
 const REQUEST_LEN: usize = 48;
 const RESPONSE_LEN: usize = 16;
 
-/// Offset in bytes of the data in an encoded response: directly after the fixed part.
+/// Offset in bytes of the data in an encoded READ response: directly after the fixed part.
 pub const DATA_OFFSET: u8 = 80;
 
 const _: () = assert!(DATA_OFFSET as usize == HEADER_LEN + RESPONSE_LEN);
@@ -28,45 +28,46 @@ open_flags! {
 }
 
 open_enum! {
-    /// The channel that transfers the data of a READ or WRITE. \[MS-SMB2\] 2.2.19
+    /// The way in which the data of a READ or WRITE are transferred. \[MS-SMB2\] 2.2.19
     Channel(u32) {
         /// The SMB2 message carries the data.
         NONE = 0x0000_0000,
-        /// RDMA transfers the data.
+        /// RDMA transfers the data, to or from the client's memory.
         RDMA_V1 = 0x0000_0001,
-        /// RDMA transfers the data, and the server invalidates the client's token with its
-        /// response.
+        /// RDMA transfers the data, and the server's response invalidates the client's steering
+        /// tag.
         RDMA_V1_INVALIDATE = 0x0000_0002,
-        /// RDMA transfers the data after a transform.
+        /// RDMA transfers the data after a transform, such as encryption.
         RDMA_TRANSFORM = 0x0000_0003,
     }
 }
 
-/// A READ request. \[MS-SMB2\] 2.2.19
+/// A READ request: the client reads from an open file or pipe. \[MS-SMB2\] 2.2.19
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The offset that the client prefers for the data in the response. Servers ignore it.
     pub padding: u8,
-    /// Flags of the request.
+    /// Whether the server bypasses its cache, and whether it may compress the response.
     pub flags: ReadFlags,
-    /// Maximum number of bytes to read.
+    /// Maximum number of bytes that the server returns.
     pub length: u32,
-    /// Offset in the file in bytes.
+    /// Offset of the first byte to read, in bytes from the start of the file. Ignored for a pipe.
     pub offset: u64,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Minimum number of bytes; a read of fewer bytes fails.
+    /// Minimum number of bytes to return. The server fails a request for which it has fewer bytes.
     pub minimum_count: u32,
     /// Whether the message carries the data, or RDMA transfers them.
     pub channel: Channel,
-    /// Number of bytes that the client intends to read after this request.
+    /// Number of bytes that the client intends to read after this request, as a hint; usually 0.
     pub remaining_bytes: u32,
     /// Buffer descriptors of the client's memory for RDMA; empty without RDMA.
     pub channel_info: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a READ request from `message`, which starts with its 64-byte SMB2 header. Fails when
+    /// `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "READ request")?;
         reader.structure_size("READ request", 49)?;
@@ -96,7 +97,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a READ request to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let has_info = !self.channel_info.is_empty();
         let info_offset = if has_info {
@@ -139,27 +142,30 @@ pub(crate) fn channel_info<'a>(
 }
 
 open_flags! {
-    /// Flags of a READ response, dialect 3.1.1. \[MS-SMB2\] 2.2.20
+    /// Flags of a READ response. Dialect 3.1.1 only. \[MS-SMB2\] 2.2.20
     ResponseFlags(u32) {
         /// An RDMA transform precedes the data.
         RDMA_TRANSFORM = 0x0000_0001,
     }
 }
 
-/// The fixed part of a READ response. \[MS-SMB2\] 2.2.20
+/// The fixed part of a READ response: all fields except the data. \[MS-SMB2\] 2.2.20
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Offset of the data in bytes from the start of the header.
+    /// Offset of the data in bytes from the start of the SMB2 header.
     pub data_offset: u8,
-    /// Number of bytes that RDMA transferred.
+    /// Number of bytes that RDMA transferred; 0 without RDMA.
     pub data_remaining: u32,
-    /// Flags of the response.
+    /// Whether an RDMA transform precedes the data.
     pub flags: ResponseFlags,
 }
 
 impl Response {
-    /// DataOffset and DataLength in bytes, from the first 80 bytes of a message. The caller must
-    /// check that the message contains the data.
+    /// Returns DataOffset and DataLength of a READ response in bytes. `start` must have at least
+    /// the first 80 bytes of the message. The caller must check that the message contains the data.
+    ///
+    /// # Errors
+    /// Fails when `start` is too short or the StructureSize is wrong.
     pub fn extent(start: &[u8]) -> Result<(usize, u32), DecodeError> {
         let mut reader = Reader::body(start, "READ response")?;
         reader.structure_size("READ response", 17)?;
@@ -168,7 +174,12 @@ impl Response {
         Ok((data_offset.into(), reader.u32("DataLength")?))
     }
 
-    /// Decodes the body of a message; returns the fixed part and the data.
+    /// Decodes a whole READ response, with its 64-byte SMB2 header. Returns the fixed part and the
+    /// data.
+    ///
+    /// # Errors
+    /// Fails when `message` is too short, its StructureSize is wrong, or the data are outside of
+    /// it.
     pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::body(message, "READ response")?;
         reader.structure_size("READ response", 17)?;
@@ -186,11 +197,15 @@ impl Response {
         Ok((response, data))
     }
 
-    /// Appends the 16 bytes of the fixed part to a message that so far holds its header only. The
-    /// data follow directly, from another buffer, at DataOffset [`DATA_OFFSET`].
+    /// Appends the 16 bytes of the fixed part to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. The caller sends the `data_length` bytes of data directly after it, from
+    /// another buffer; `data_offset` must then be [`DATA_OFFSET`].
     ///
     /// A successful READ of no bytes has these 80 bytes alone, as in Samba, without the one byte
     /// that \[MS-SMB2\] 2.2.20 requires.
+    ///
+    /// # Panics
+    /// Panics when `message` is not 64 bytes long.
     pub fn encode_head(&self, data_length: u32, message: &mut Vec<u8>) {
         begin(message, 17);
         message.put_u8(self.data_offset);

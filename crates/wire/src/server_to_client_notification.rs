@@ -8,23 +8,24 @@ use crate::layout::begin;
 use crate::open_enum::open_enum;
 
 open_enum! {
-    /// Type of a notification. \[MS-SMB2\] 2.2.44.1
+    /// Type of a notification from the server to the client. \[MS-SMB2\] 2.2.44.1
     NotificationType(u32) {
-        /// The session of the header is closed.
+        /// The server has closed the session that the header names.
         NOTIFY_SESSION_CLOSED = 0x0000_0000,
     }
 }
 
-/// A notification of the server. NOTIFY_SESSION_CLOSED has four further reserved bytes, which
-/// `encode` sets to zero and `decode` ignores. \[MS-SMB2\] 2.2.44.1, 2.2.44.2
+/// A notification that the server sends without a request. NOTIFY_SESSION_CLOSED has four further
+/// reserved bytes, which `encode` sets to zero and `decode` ignores. \[MS-SMB2\] 2.2.44.1, 2.2.44.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Type of the notification.
+    /// Type of the notification: the event that it reports.
     pub notification_type: NotificationType,
 }
 
 impl Notification {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a SERVER_TO_CLIENT_NOTIFICATION message from `message`, which starts with its
+    /// 64-byte SMB2 header. Fails when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SERVER_TO_CLIENT_NOTIFICATION";
         let mut reader = Reader::body(message, structure)?;
@@ -34,7 +35,8 @@ impl Notification {
         Ok(Self { notification_type })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a SERVER_TO_CLIENT_NOTIFICATION message to `message`, which must hold
+    /// exactly its 64-byte SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 4);
         message.put_u16(0);

@@ -16,42 +16,44 @@ const RESPONSE_LEN: usize = 8;
 open_flags! {
     /// Flags of a SESSION_SETUP request. \[MS-SMB2\] 2.2.5
     RequestFlags(u8) {
-        /// Bind this connection to an existing session.
+        /// The request binds this connection, as a further channel, to the existing session in the
+        /// header.
         BINDING = 0x01,
     }
 }
 
 open_flags! {
-    /// Flags of a session. \[MS-SMB2\] 2.2.6
+    /// Properties of a session in a SESSION_SETUP response. \[MS-SMB2\] 2.2.6
     SessionFlags(u16) {
-        /// The user is a guest.
+        /// The server authenticated the user as a guest. The session has no key.
         IS_GUEST = 0x0001,
-        /// The user is anonymous.
+        /// The server authenticated the user as anonymous. The session has no key.
         IS_NULL = 0x0002,
         /// The client must encrypt all messages of the session.
         ENCRYPT_DATA = 0x0004,
     }
 }
 
-/// A SESSION_SETUP request, with one token of the authentication. \[MS-SMB2\] 2.2.5
+/// A SESSION_SETUP request, with one security token of the client. \[MS-SMB2\] 2.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Flags of the request.
+    /// Whether the request binds the connection to an existing session.
     pub flags: RequestFlags,
-    /// Signing requirement of the client. One byte on the wire.
+    /// Whether the client supports or requires signing. One byte on the wire.
     pub security_mode: SecurityMode,
-    /// Features of the client; a server evaluates DFS only.
+    /// Features that the client supports; a server evaluates only DFS.
     pub capabilities: Capabilities,
-    /// Reserved; zero.
+    /// Reserved field; zero.
     pub channel: u32,
-    /// Earlier session of the same client that the new one replaces; 0 for none.
+    /// Identifier of an earlier session of the same client, which the server closes; 0 for none.
     pub previous_session_id: SessionId,
-    /// Authentication token of the client.
+    /// Security token of the client: an SPNEGO token or an NTLM message.
     pub security_buffer: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a SESSION_SETUP request from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SESSION_SETUP request")?;
         reader.structure_size("SESSION_SETUP request", 25)?;
@@ -73,7 +75,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a SESSION_SETUP request to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length, or a field is too long for
+    /// its length field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 25);
         message.put_u8(self.flags.0);
@@ -88,17 +92,18 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A SESSION_SETUP response, with one token of the authentication. \[MS-SMB2\] 2.2.6
+/// A SESSION_SETUP response, with one security token of the server. \[MS-SMB2\] 2.2.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Flags of the session.
+    /// Whether the user is a guest or anonymous, and whether the session requires encryption.
     pub flags: SessionFlags,
-    /// Authentication token of the server.
+    /// Security token of the server: an SPNEGO token or an NTLM message; may be empty.
     pub security_buffer: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a SESSION_SETUP response from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SESSION_SETUP response")?;
         reader.structure_size("SESSION_SETUP response", 9)?;
@@ -112,7 +117,9 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a SESSION_SETUP response to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length, or a field is too long for
+    /// its length field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 9);
         message.put_u16(self.flags.0);

@@ -12,23 +12,27 @@ use crate::query_info::InfoType;
 
 const REQUEST_LEN: usize = 32;
 
-/// A SET_INFO request. \[MS-SMB2\] 2.2.39
+/// A SET_INFO request: the client changes a file, a file system, a security descriptor or quotas.
+/// \[MS-SMB2\] 2.2.39
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The object of the change.
+    /// The kind of object that the client changes.
     pub info_type: InfoType,
-    /// FileInfoClass or FsInfoClass of the buffer. \[MS-FSCC\] 2.4, 2.5
+    /// Information class that defines the format of the buffer: the number of a FileInfoClass or,
+    /// for a file system, an FsInfoClass; 0 for a security descriptor. \[MS-FSCC\] 2.4, 2.5
     pub file_info_class: u8,
-    /// SecurityInformation: the parts of the security descriptor to set.
+    /// For a security descriptor, the parts to set as
+    /// [`SecurityInformation`](crate::query_info::SecurityInformation); otherwise 0.
     pub additional_information: u32,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// The new values, in the class.
+    /// The new values, in the format of the information class.
     pub buffer: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a SET_INFO request from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SET_INFO request")?;
         reader.structure_size("SET_INFO request", 33)?;
@@ -48,7 +52,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a SET_INFO request to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 33);
         message.put_u8(self.info_type.0);
@@ -63,19 +69,22 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A SET_INFO response; its body has two bytes. \[MS-SMB2\] 2.2.40
+/// A SET_INFO response: the server has applied the change. Its body has two bytes. \[MS-SMB2\]
+/// 2.2.40
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response;
 
 impl Response {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a SET_INFO response from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "SET_INFO response")?;
         reader.structure_size("SET_INFO response", 2)?;
         Ok(Self)
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a SET_INFO response to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 2);
     }

@@ -11,9 +11,9 @@ use crate::layout::u16_of;
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFFSMB";
 /// Length of the SMB1 header in bytes.
 pub const HEADER_LEN: usize = 32;
-/// Dialect string of SMB 2.0.2.
+/// Dialect string in an SMB1 NEGOTIATE for SMB 2.0.2.
 pub const DIALECT_SMB_2_002: &[u8] = b"SMB 2.002";
-/// Dialect string of SMB 2.1 and later.
+/// Dialect string in an SMB1 NEGOTIATE for SMB 2.1 and later.
 pub const DIALECT_SMB_2_WILDCARD: &[u8] = b"SMB 2.???";
 
 /// SMB_COM_NEGOTIATE.
@@ -21,7 +21,7 @@ const COMMAND_NEGOTIATE: u8 = 0x72;
 /// The byte before each dialect string.
 const BUFFER_FORMAT_DIALECT: u8 = 0x02;
 
-/// An SMB1 NEGOTIATE request. \[MS-CIFS\] 2.2.4.52.1
+/// An SMB1 NEGOTIATE request, with which an old client can offer SMB2. \[MS-CIFS\] 2.2.4.52.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
     /// TID, PIDLow, UID and MID, which the response repeats.
@@ -31,7 +31,8 @@ pub struct Negotiate<'a> {
 }
 
 impl<'a> Negotiate<'a> {
-    /// Decodes a message, from the first byte of its header.
+    /// Decodes a whole SMB1 message, from the first byte of its header. Fails when the message is
+    /// truncated, is not a NEGOTIATE, or has a malformed dialect string.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(message);
         let protocol: [u8; 4] = reader.array("SMB1 Protocol")?;
@@ -54,17 +55,18 @@ impl<'a> Negotiate<'a> {
         Ok(Self { ids, dialects })
     }
 
-    /// The dialect strings, without their terminating NUL.
+    /// Iterates over the dialect strings that the client offers, without their terminating NUL.
     pub fn dialects(&self) -> impl Iterator<Item = &'a [u8]> {
         Dialects(self.dialects).map_while(Result::ok)
     }
 
-    /// Whether the client offers this dialect string.
+    /// Returns true if the client offers this dialect string, given without its terminating NUL.
     pub fn offers(&self, dialect: &[u8]) -> bool {
         self.dialects().any(|offered| offered == dialect)
     }
 
-    /// Encodes a whole response that selects none of the dialects. \[MS-CIFS\] 2.2.4.52.2
+    /// Encodes a whole SMB1 response, with its header, that selects none of the dialects.
+    /// \[MS-CIFS\] 2.2.4.52.2
     pub fn encode_refusal(&self) -> Vec<u8> {
         let mut message = Vec::new();
         message.put(&PROTOCOL_ID);
@@ -118,7 +120,8 @@ impl<'a> Iterator for Dialects<'a> {
     }
 }
 
-/// Encodes a whole SMB1 NEGOTIATE that offers these dialects.
+/// Encodes a whole SMB1 NEGOTIATE request, with its header, that offers these dialect strings. The
+/// strings have no terminating NUL. Panics when they exceed 65,535 bytes in all.
 pub fn encode_negotiate(dialects: &[&[u8]]) -> Vec<u8> {
     let mut strings = Vec::new();
     for dialect in dialects {

@@ -12,23 +12,23 @@ use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 use crate::status::Status;
 
-/// The only version of the protocol: 1.0. \[MS-SMBD\] 1.7
+/// Version 1.0 of the SMB Direct protocol, the only one. \[MS-SMBD\] 1.7
 pub const VERSION_1: u16 = 0x0100;
 
-/// Minimum value of MaxReceiveSize in bytes. \[MS-SMBD\] 3.1.5.6
+/// Minimum value of MaxReceiveSize in an SMB Direct negotiation, in bytes. \[MS-SMBD\] 3.1.5.6
 pub const MIN_RECEIVE_SIZE: u32 = 128;
 
-/// Minimum value of MaxFragmentedSize in bytes. \[MS-SMBD\] 3.1.5.6
+/// Minimum value of MaxFragmentedSize in an SMB Direct negotiation, in bytes. \[MS-SMBD\] 3.1.5.6
 pub const MIN_FRAGMENTED_SIZE: u32 = 131_072;
 
-/// The client's first message. \[MS-SMBD\] 2.2.1
+/// The client's first message on an SMB Direct connection. \[MS-SMBD\] 2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateRequest {
-    /// The lowest version that the client supports.
+    /// The lowest version of SMB Direct that the client supports.
     pub min_version: u16,
-    /// The highest version that the client supports.
+    /// The highest version of SMB Direct that the client supports.
     pub max_version: u16,
-    /// Number of Send Credits that the client requests.
+    /// Number of Send Credits that the client requests. Each credit allows one SEND.
     pub credits_requested: u16,
     /// Maximum length in bytes of a SEND that the client intends to post.
     pub preferred_send_size: u32,
@@ -42,7 +42,8 @@ impl NegotiateRequest {
     /// Length of the encoded message in bytes.
     pub const LEN: usize = 20;
 
-    /// Decodes a message.
+    /// Decodes the contents of a SEND. Fails when `message` has less than [`Self::LEN`] bytes;
+    /// later bytes are ignored.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct negotiate request";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -59,7 +60,7 @@ impl NegotiateRequest {
         })
     }
 
-    /// Appends the encoded message.
+    /// Appends the encoded message of [`Self::LEN`] bytes.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.min_version);
         message.put_u16(self.max_version);
@@ -71,22 +72,23 @@ impl NegotiateRequest {
     }
 }
 
-/// The server's response to a [`NegotiateRequest`]. \[MS-SMBD\] 2.2.2
+/// The server's response to the client's first message on an SMB Direct connection. \[MS-SMBD\]
+/// 2.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateResponse {
-    /// The lowest version that the server supports.
+    /// The lowest version of SMB Direct that the server supports.
     pub min_version: u16,
-    /// The highest version that the server supports.
+    /// The highest version of SMB Direct that the server supports.
     pub max_version: u16,
-    /// The version of the connection.
+    /// The version of SMB Direct that the connection uses.
     pub negotiated_version: u16,
-    /// Number of Send Credits that the server requests.
+    /// Number of Send Credits that the server requests. Each credit allows one SEND.
     pub credits_requested: u16,
-    /// Number of Send Credits that the server grants.
+    /// Number of Send Credits that the server grants to the client.
     pub credits_granted: u16,
-    /// Whether the server accepts the connection.
+    /// SUCCESS if the server accepts the connection; otherwise the reason of the refusal.
     pub status: Status,
-    /// Maximum length in bytes of an RDMA READ or WRITE by the server.
+    /// Maximum length in bytes of an RDMA READ or WRITE that the server performs.
     pub max_read_write_size: u32,
     /// Maximum length in bytes of a SEND that the server posts.
     pub preferred_send_size: u32,
@@ -100,7 +102,8 @@ impl NegotiateResponse {
     /// Length of the encoded message in bytes.
     pub const LEN: usize = 32;
 
-    /// Decodes a message.
+    /// Decodes the contents of a SEND. Fails when `message` has less than [`Self::LEN`] bytes;
+    /// later bytes are ignored.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct negotiate response";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -122,7 +125,7 @@ impl NegotiateResponse {
         })
     }
 
-    /// Appends the encoded message.
+    /// Appends the encoded message of [`Self::LEN`] bytes.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.min_version);
         message.put_u16(self.max_version);
@@ -139,40 +142,43 @@ impl NegotiateResponse {
 }
 
 open_flags! {
-    /// Flags of a data transfer. \[MS-SMBD\] 2.2.3
+    /// Flags of an SMB Direct data transfer. \[MS-SMBD\] 2.2.3
     TransferFlags(u16) {
-        /// The receiver must respond immediately: a keep-alive.
+        /// The receiver must respond with a message immediately. A sender uses the flag as a
+        /// keep-alive.
         RESPONSE_REQUESTED = 0x0001,
     }
 }
 
-/// The header of every SEND after the negotiation. \[MS-SMBD\] 2.2.3
+/// The header of every SMB Direct SEND after the negotiation. \[MS-SMBD\] 2.2.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataTransfer {
     /// Number of Send Credits that the sender wants to have, including its present ones.
     pub credits_requested: u16,
-    /// Number of further Send Credits that the sender grants.
+    /// Number of further Send Credits that the sender grants to the receiver.
     pub credits_granted: u16,
-    /// Flags of the transfer.
+    /// Whether the receiver must respond immediately.
     pub flags: TransferFlags,
-    /// Number of bytes of the message that follow in further SENDs.
+    /// Number of bytes of the SMB2 message that follow in further SENDs; 0 in the last one.
     pub remaining_data_length: u32,
     /// Offset of the data in bytes from the start of the SEND; 0 without data.
     pub data_offset: u32,
-    /// Length of the data in bytes.
+    /// Length of the data in this SEND in bytes.
     pub data_length: u32,
 }
 
 impl DataTransfer {
     /// Length of the header in bytes.
     pub const LEN: usize = 20;
-    /// Offset of the data in bytes, as all senders choose it: the first multiple of 8 after the
-    /// header.
+    /// Offset of the data in bytes from the start of the SEND, as all senders choose it: the first
+    /// multiple of 8 after the header.
     pub const DATA_OFFSET: u32 = 24;
 
-    /// Decodes the header of a message and checks that the message contains the data.
+    /// Decodes the header of a SEND and checks that `message` contains the data.
     ///
-    /// It also refuses data that overlap the header. \[MS-SMBD\] 3.1.5.8 does not require that, but
+    /// # Errors
+    /// Fails when `message` is too short, or the data are not aligned to 8 bytes, outside
+    /// `message`, or overlap the header. \[MS-SMBD\] 3.1.5.8 does not require the last check, but
     /// no known peer sends such data. Without data, any aligned offset within the message is valid,
     /// as in Windows and Linux.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
@@ -216,14 +222,14 @@ impl DataTransfer {
         slice_at(message, "Buffer", offset, length).map(|_| ())
     }
 
-    /// Position of the data in a message that [`DataTransfer::decode`] has accepted.
+    /// Returns the position of the data in a message that [`DataTransfer::decode`] has accepted.
     pub fn data(&self) -> Range<usize> {
         let start = self.data_offset as usize;
         start..start + self.data_length as usize
     }
 
-    /// Appends the encoded header of [`Self::LEN`] bytes. For data, the caller appends zeros up to
-    /// [`DataTransfer::data_offset`], then the data.
+    /// Appends the encoded header of [`Self::LEN`] bytes. If data follow, the caller appends zeros
+    /// up to [`DataTransfer::data_offset`], then the data.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.credits_requested);
         message.put_u16(self.credits_granted);
@@ -235,13 +241,14 @@ impl DataTransfer {
     }
 }
 
-/// A buffer of the peer for RDMA. The channel info of READ and WRITE is a list of them. \[MS-SMBD\]
-/// 2.2.3.1, \[MS-SMB2\] 2.2.19, 2.2.21
+/// A memory buffer of the client, which the server reads or writes by RDMA. A READ or WRITE request
+/// has a list of them as channel info. \[MS-SMBD\] 2.2.3.1, \[MS-SMB2\] 2.2.19, 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferDescriptorV1 {
-    /// Address of the buffer, valid for the peer's adapter.
+    /// Address of the buffer, as the client's RDMA adapter knows it.
     pub offset: u64,
-    /// Steering tag of the registration, which a SEND can invalidate.
+    /// Steering tag of the registered buffer, which authorizes access. A SEND of the server can
+    /// invalidate it.
     pub token: u32,
     /// Length of the buffer in bytes.
     pub length: u32,
@@ -251,7 +258,8 @@ impl BufferDescriptorV1 {
     /// Length of an encoded descriptor in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes a list. Fails when its length is not a multiple of [`Self::LEN`].
+    /// Decodes a list of descriptors. Fails when the length of `list` is not a multiple of
+    /// [`Self::LEN`].
     pub fn decode_list(list: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let (pieces, rest) = list.as_chunks::<{ Self::LEN }>();
         if !rest.is_empty() {
@@ -273,14 +281,14 @@ impl BufferDescriptorV1 {
         })
     }
 
-    /// Appends the encoded descriptor.
+    /// Appends the encoded descriptor of [`Self::LEN`] bytes to `list`.
     pub fn encode(&self, list: &mut Vec<u8>) {
         list.put_u64(self.offset);
         list.put_u32(self.token);
         list.put_u32(self.length);
     }
 
-    /// Total length of the buffers in bytes.
+    /// Total length of the buffers in `list`, in bytes.
     pub fn total(list: &[Self]) -> u64 {
         list.iter().map(|piece| u64::from(piece.length)).sum()
     }

@@ -6,91 +6,98 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Maximum number of mechanisms in an offer; Windows offers five.
+/// Maximum number of mechanisms that [`MechList::decode`] accepts; Windows offers five.
 pub const MECHANISMS_MAX: usize = 32;
 
-/// The constant in place of a name in the server's hint. [MS-SPNG] 2.2.1
+/// The constant that the server's first SPNEGO token has in place of a name. [MS-SPNG] 2.2.1
 pub const HINT_NAME: &[u8] = b"not_defined_in_RFC4178@please_ignore";
 
-/// An object identifier: the contents of its DER element.
+/// An object identifier that names a security mechanism: the contents of its DER element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Oid<'a>(pub &'a [u8]);
 
 impl Oid<'static> {
-    /// SPNEGO itself, 1.3.6.1.5.5.2.
+    /// Identifier of SPNEGO itself, 1.3.6.1.5.5.2.
     pub const SPNEGO: Self = Self(&[0x2b, 0x06, 0x01, 0x05, 0x05, 0x02]);
-    /// NTLM, 1.3.6.1.4.1.311.2.2.10. [MS-NLMP] 1.9
+    /// Identifier of NTLM, 1.3.6.1.4.1.311.2.2.10. [MS-NLMP] 1.9
     pub const NTLMSSP: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x0a]);
-    /// NegoEx, 1.3.6.1.4.1.311.2.2.30. [MS-NEGOEX]
+    /// Identifier of NegoEx, 1.3.6.1.4.1.311.2.2.30. [MS-NEGOEX]
     pub const NEGOEX: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x1e]);
-    /// Kerberos, 1.2.840.113554.1.2.2. RFC 4121
+    /// Identifier of Kerberos, 1.2.840.113554.1.2.2. RFC 4121
     pub const KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02]);
-    /// Kerberos with the wrong identifier of Windows 2000, 1.2.840.48018.1.2.2. [MS-SPNG] 3.1.5.1
+    /// Identifier of Kerberos that Windows 2000 sent by mistake and later versions accept,
+    /// 1.2.840.48018.1.2.2. [MS-SPNG] 3.1.5.1
     pub const MS_KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x82, 0xf7, 0x12, 0x01, 0x02, 0x02]);
 }
 
-/// MechTypeList as DER, exactly as sent, because mechListMIC covers it. RFC 4178, 4.1, 5
+/// A list of security mechanisms (MechTypeList) as DER. The bytes are exactly those that the peer
+/// sent, because mechListMIC covers them. RFC 4178, 4.1, 5
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MechList<'a>(&'a [u8]);
 
-/// The first token of an initiator; or the hint of an acceptor in the NEGOTIATE response
-/// (NegTokenInit2). RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
+/// The first SPNEGO token of a client; or the token of a server in the NEGOTIATE response
+/// (NegTokenInit2). It lists the sender's mechanisms. RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NegTokenInit<'a> {
-    /// The offered mechanisms, the preferred one first.
+    /// The mechanisms that the sender offers, the preferred one first.
     pub mechanisms: MechList<'a>,
-    /// The first token of the first mechanism.
+    /// The first token of the first mechanism in the list; `None` when the sender waits for the
+    /// peer's choice.
     pub mech_token: Option<&'a [u8]>,
-    /// hintName of negHints; present in the hint of an acceptor.
+    /// The hintName of negHints. Only the token of a server in the NEGOTIATE response has it.
     pub hint_name: Option<&'a [u8]>,
-    /// The MIC over `mechanisms`.
+    /// The MIC (message integrity code) over `mechanisms`; usually `None` in a first token.
     pub mech_list_mic: Option<&'a [u8]>,
 }
 
-/// A token after the first one. RFC 4178, 4.2.2
+/// An SPNEGO token after the first one, from the client or the server. RFC 4178, 4.2.2
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NegTokenResp<'a> {
-    /// State of the negotiation.
+    /// State of the negotiation in the view of the sender; `None` when the token does not state it.
     pub state: Option<NegState>,
-    /// The mechanism that the acceptor selected.
+    /// The mechanism that the server selected. Only the server's first token has it.
     pub mechanism: Option<Oid<'a>>,
-    /// The next token of the mechanism.
+    /// The next token of the mechanism; `None` when the mechanism has none.
     pub response_token: Option<&'a [u8]>,
-    /// The MIC over the initiator's offer.
+    /// The MIC (message integrity code) over the client's list of mechanisms. Only a last token has
+    /// it.
     pub mech_list_mic: Option<&'a [u8]>,
 }
 
-/// A token of either kind.
+/// An SPNEGO token of either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// A first token.
+    /// The first token of a client, or the token of a server in the NEGOTIATE response.
     Init(NegTokenInit<'a>),
-    /// A later token.
+    /// Any later token of the client or the server.
     Response(NegTokenResp<'a>),
 }
 
-/// negState; unknown values are preserved. RFC 4178, 4.2.2
+/// State of an SPNEGO negotiation (negState). Unknown values are preserved. RFC 4178, 4.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegState(pub u8);
 
-#[expect(missing_docs, reason = "the names are those of RFC 4178, 4.2.2")]
 impl NegState {
+    /// The sender has accepted the authentication.
     pub const ACCEPT_COMPLETED: Self = Self(0);
+    /// The negotiation requires at least one more token.
     pub const ACCEPT_INCOMPLETE: Self = Self(1);
+    /// The sender rejects the authentication.
     pub const REJECT: Self = Self(2);
+    /// The negotiation requires more tokens, and the last ones must carry a mechListMIC.
     pub const REQUEST_MIC: Self = Self(3);
 }
 
-/// Why bytes are not a valid SPNEGO token.
+/// Why bytes are not a valid SPNEGO token, or not a valid list of mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// An element is truncated, or exceeds the element around it.
+    /// A DER element is truncated, or exceeds the element around it.
     Truncated,
-    /// A length is indefinite, or has more than four bytes.
+    /// The length of a DER element is indefinite, or has more than four bytes.
     Length,
-    /// The input has another element in place of this one.
+    /// The input has another DER element in place of the one with this name.
     Expected(&'static str),
-    /// A required field is absent.
+    /// The required field with this name is absent.
     Missing(&'static str),
     /// The list has more than [`MECHANISMS_MAX`] mechanisms.
     TooManyMechanisms,
@@ -111,16 +118,16 @@ mod tag {
 }
 
 impl<'a> Token<'a> {
-    /// Whether the first byte is that of an SPNEGO token. A mechanism without SPNEGO sends other
-    /// bytes: an NTLM message starts with [`SIGNATURE`](crate::ntlmssp::SIGNATURE).
+    /// Returns true if the first byte is that of an SPNEGO token. A mechanism without SPNEGO sends
+    /// other bytes: an NTLM message starts with [`SIGNATURE`](crate::ntlmssp::SIGNATURE).
     pub fn is_plausible(bytes: &[u8]) -> bool {
         matches!(bytes.first(), Some(&(tag::GSS | 0xa0 | 0xa1)))
     }
 
-    /// Decodes a token of either kind. Bytes after it are ignored.
+    /// Decodes an SPNEGO token of either kind. Bytes after it are ignored.
     ///
     /// # Errors
-    /// Fails when the bytes are not an SPNEGO token.
+    /// Fails when the bytes are not an SPNEGO token, or an element of it is malformed or absent.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut outer = Der(bytes);
         if outer.peek() == Some(tag::GSS) {
@@ -170,7 +177,7 @@ impl<'a> NegTokenInit<'a> {
         })
     }
 
-    /// Encodes the token, with its GSS-API frame.
+    /// Encodes the token as DER, with its GSS-API frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = element(tag::context(0), &[self.mechanisms.0]);
         let mic_number = if self.hint_name.is_some() { 4 } else { 3 };
@@ -223,7 +230,7 @@ impl<'a> NegTokenResp<'a> {
         Ok(token)
     }
 
-    /// Encodes the token. Tokens after the first one have no GSS-API frame.
+    /// Encodes the token as DER. Tokens after the first one have no GSS-API frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         let state = self.state.map(|state| [state.0]);
@@ -253,10 +260,12 @@ fn state(content: &[u8]) -> Result<NegState, DecodeError> {
 }
 
 impl<'a> MechList<'a> {
-    /// Checks the DER of a MechTypeList, which starts with its SEQUENCE.
+    /// Checks the DER of a MechTypeList, which starts with its SEQUENCE, and wraps it. Bytes after
+    /// the list are ignored.
     ///
     /// # Errors
-    /// Fails when it is not a list of OIDs, or has more than [`MECHANISMS_MAX`].
+    /// Fails when the list has another element than an OID, is truncated, or has more than
+    /// [`MECHANISMS_MAX`] mechanisms.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut rest = Der(bytes);
         let mut mechanisms = Der(rest.expect(tag::SEQUENCE, "mechTypes")?);
@@ -271,7 +280,8 @@ impl<'a> MechList<'a> {
         Ok(Self(&bytes[..bytes.len() - rest.0.len()]))
     }
 
-    /// Encodes a list as DER, for [`MechList::decode`] to borrow.
+    /// Encodes a list of mechanisms, the preferred one first, as DER. [`MechList::decode`] wraps
+    /// the result.
     pub fn encode(mechanisms: &[Oid<'_>]) -> Vec<u8> {
         let mut content = Vec::new();
         for mechanism in mechanisms {
@@ -280,12 +290,12 @@ impl<'a> MechList<'a> {
         element(tag::SEQUENCE, &[&content])
     }
 
-    /// The DER of the list, which mechListMIC covers.
+    /// Returns the DER of the list, which mechListMIC covers.
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The mechanisms, the preferred one first.
+    /// Iterates over the mechanisms, the preferred one first.
     pub fn iter(&self) -> impl Iterator<Item = Oid<'a>> + use<'a> {
         let mut mechanisms = Der(self.0).expect(tag::SEQUENCE, "mechTypes").map(Der).ok();
         core::iter::from_fn(move || {

@@ -3,17 +3,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// UTF-16LE bytes that may not be valid UTF-16.
+/// A text on the wire: UTF-16LE bytes, which may not be valid UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Utf16<'a>(pub &'a [u8]);
 
 impl Utf16<'_> {
-    /// Length of the text in bytes.
+    /// Length of the text in bytes, not characters.
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether the text is empty.
+    /// Returns true if the text has no bytes.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }

@@ -7,44 +7,44 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::ids::SessionId;
 
-/// Length of the transform header in bytes.
+/// Length in bytes of the transform header, which precedes an encrypted message.
 pub const TRANSFORM_LEN: usize = 52;
-/// The first four bytes of a transform header.
+/// The first four bytes of a transform header, which identify an encrypted message.
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFDSMB";
-/// Position of Signature, the authentication tag, in the header.
+/// Position of Signature, the authentication tag, in the transform header, in bytes.
 pub const SIGNATURE: Range<usize> = 4..20;
-/// Position of Nonce in the header.
+/// Position of Nonce in the transform header, in bytes.
 pub const NONCE: Range<usize> = 20..36;
-/// Position of the associated data of the cipher: from Nonce to the end of the header. \[MS-SMB2\]
-/// 3.1.4.3
+/// Position in the transform header of the associated data of the cipher: from Nonce to the end of
+/// the header. The cipher authenticates these bytes but does not encrypt them. \[MS-SMB2\] 3.1.4.3
 pub const ASSOCIATED_DATA: Range<usize> = 20..52;
-/// Length in bytes of the part of Nonce that AES-CCM uses.
+/// Length in bytes of the part of the Nonce field that AES-CCM uses.
 pub const CCM_NONCE_LEN: usize = 11;
-/// Length in bytes of the part of Nonce that AES-GCM uses.
+/// Length in bytes of the part of the Nonce field that AES-GCM uses.
 pub const GCM_NONCE_LEN: usize = 12;
 
-/// Dialect 3.1.1: the message is encrypted. In 3.0 and 3.0.2 the same value is the
-/// EncryptionAlgorithm AES-128-CCM.
+/// The Flags field in a transform header: the message is encrypted. In dialects 3.0 and 3.0.2 the
+/// field is EncryptionAlgorithm, where the same value means AES-128-CCM.
 pub const FLAG_ENCRYPTED: u16 = 0x0001;
 
-/// The transform header before an encrypted message. \[MS-SMB2\] 2.2.41
+/// The header before an encrypted message. \[MS-SMB2\] 2.2.41
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transform {
-    /// Authentication tag of the cipher.
+    /// Authentication tag of the cipher over the message and the associated data.
     pub signature: [u8; 16],
-    /// Nonce of the cipher: the first [`CCM_NONCE_LEN`] or [`GCM_NONCE_LEN`] bytes; the rest are
-    /// zero.
+    /// Nonce of the cipher: the first 11 bytes for AES-CCM, 12 for AES-GCM; the rest are zero.
     pub nonce: [u8; 16],
     /// Length of the encrypted message in bytes.
     pub original_message_size: u32,
     /// [`FLAG_ENCRYPTED`], in every dialect.
     pub flags: u16,
-    /// The session that provides the key of the encryption.
+    /// Identifier of the session that has the key for decryption.
     pub session_id: SessionId,
 }
 
 impl Transform {
-    /// Decodes the header at the start of a frame. [`split`] checks the length of the message.
+    /// Decodes the transform header at the start of a frame. Fails when `frame` has less than 52
+    /// bytes or another ProtocolId. [`split`] checks the length of the message.
     pub fn decode(frame: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(frame);
         let protocol: [u8; 4] = reader.array("ProtocolId")?;
@@ -79,18 +79,19 @@ impl Transform {
     }
 }
 
-/// The parts of an encrypted frame.
+/// The parts of an encrypted frame, as decryption needs them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The transform header.
+    /// The decoded transform header.
     pub header: Transform,
-    /// The associated data of the cipher.
+    /// The associated data of the cipher, which are the part of the header after Signature.
     pub associated_data: &'a [u8],
-    /// The ciphertext, for decryption in place.
+    /// The encrypted message, which the caller decrypts in place.
     pub ciphertext: &'a mut [u8],
 }
 
-/// Splits an encrypted frame. Fails unless OriginalMessageSize equals the length after the header.
+/// Splits a frame that holds a transform header and one encrypted message. Fails when the header is
+/// not valid, or OriginalMessageSize differs from the length after the header.
 pub fn split(frame: &mut [u8]) -> Result<Parts<'_>, DecodeError> {
     let header = Transform::decode(frame)?;
     let (head, ciphertext) = frame.split_at_mut(TRANSFORM_LEN);

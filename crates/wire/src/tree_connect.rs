@@ -13,11 +13,11 @@ use crate::text::Utf16;
 const REQUEST_LEN: usize = 8;
 
 open_flags! {
-    /// Flags of a TREE_CONNECT request, dialect 3.1.1. \[MS-SMB2\] 2.2.9
+    /// Flags of a TREE_CONNECT request. Dialect 3.1.1 only. \[MS-SMB2\] 2.2.9
     RequestFlags(u16) {
-        /// The client reconnects after a failover of the cluster.
+        /// The client reconnects to a cluster share after a failover.
         CLUSTER_RECONNECT = 0x0001,
-        /// The client supports a redirection to the node that owns the share.
+        /// The client accepts a redirection to the cluster node that owns the share.
         REDIRECT_TO_OWNER = 0x0002,
         /// Tree connect contexts precede the path.
         EXTENSION_PRESENT = 0x0004,
@@ -25,7 +25,7 @@ open_flags! {
 }
 
 open_enum! {
-    /// Type of a share. \[MS-SMB2\] 2.2.10
+    /// Type of a share: files, pipes or printer. \[MS-SMB2\] 2.2.10
     ShareType(u8) {
         /// A share of files.
         DISK = 0x01,
@@ -49,7 +49,7 @@ open_flags! {
         DFS = 0x0000_0001,
         /// The share is the root of a DFS namespace.
         DFS_ROOT = 0x0000_0002,
-        /// The server refuses exclusive opens.
+        /// The server refuses opens that deny reads to other opens.
         RESTRICT_EXCLUSIVE_OPENS = 0x0000_0100,
         /// Files may be deleted while they are open.
         FORCE_SHARED_DELETE = 0x0000_0200,
@@ -65,11 +65,12 @@ open_flags! {
         ENABLE_HASH_V2 = 0x0000_4000,
         /// The client must encrypt all messages to the share.
         ENCRYPT_DATA = 0x0000_8000,
-        /// The share supports identity remoting.
+        /// The share supports identity remoting: the client may connect with the identity of a
+        /// remote user, in a tree connect context.
         IDENTITY_REMOTING = 0x0004_0000,
-        /// The client should compress reads and writes.
+        /// The client should compress the data of reads and writes.
         COMPRESS_DATA = 0x0010_0000,
-        /// The data of the share must not leave the client without encryption.
+        /// The client should use separate connections for the share, as the administrator prefers.
         ISOLATED_TRANSPORT = 0x0020_0000,
     }
 }
@@ -79,7 +80,7 @@ open_flags! {
     ShareCapabilities(u32) {
         /// The share is in a DFS namespace.
         DFS = 0x0000_0008,
-        /// Opens can survive the failure of a cluster node.
+        /// Opens can survive the failure of a cluster node, as persistent opens.
         CONTINUOUS_AVAILABILITY = 0x0000_0010,
         /// Every cluster node serves the share.
         SCALEOUT = 0x0000_0020,
@@ -92,19 +93,19 @@ open_flags! {
     }
 }
 
-/// A TREE_CONNECT request. \[MS-SMB2\] 2.2.9
-///
-/// `decode` skips the contexts of \[MS-SMB2\] 2.2.9.1 (EXTENSION_PRESENT).
+/// A TREE_CONNECT request: the client connects to a share. `decode` skips its extension contexts.
+/// \[MS-SMB2\] 2.2.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Flags of the request. `encode` never sets EXTENSION_PRESENT.
+    /// Cluster and extension flags of the request. `encode` never sets EXTENSION_PRESENT.
     pub flags: RequestFlags,
     /// Path of the share: `\\server\share`.
     pub path: Utf16<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a TREE_CONNECT request from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "TREE_CONNECT request")?;
         reader.structure_size("TREE_CONNECT request", 9)?;
@@ -118,7 +119,9 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a TREE_CONNECT request to `message`, which must hold exactly its 64-byte
+    /// SMB2 header. Panics when `message` has another length, or a field is too long for its length
+    /// field.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 9);
         message.put_u16(self.flags.without(RequestFlags::EXTENSION_PRESENT).0);
@@ -129,21 +132,22 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A TREE_CONNECT response. \[MS-SMB2\] 2.2.10
+/// A TREE_CONNECT response: the client has access to the share. \[MS-SMB2\] 2.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Type of the share.
+    /// Type of the share: files, pipes or printer.
     pub share_type: ShareType,
-    /// Flags of the share.
+    /// Caching, DFS and encryption flags of the share.
     pub share_flags: ShareFlags,
-    /// Features of the share.
+    /// DFS and cluster features of the share.
     pub capabilities: ShareCapabilities,
     /// Maximal access rights of the user in the share.
     pub maximal_access: AccessMask,
 }
 
 impl Response {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a TREE_CONNECT response from `message`, which starts with its 64-byte SMB2 header.
+    /// Fails when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "TREE_CONNECT response")?;
         reader.structure_size("TREE_CONNECT response", 16)?;
@@ -157,7 +161,8 @@ impl Response {
         })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only.
+    /// Appends the body of a TREE_CONNECT response to `message`, which must hold exactly its
+    /// 64-byte SMB2 header. Panics when `message` has another length.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 16);
         message.put_u8(self.share_type.0);

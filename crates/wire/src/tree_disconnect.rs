@@ -3,7 +3,8 @@
 use crate::layout::empty_message;
 
 empty_message! {
-    /// A TREE_DISCONNECT request: ends the tree connect in the header. \[MS-SMB2\] 2.2.11
+    /// A TREE_DISCONNECT request: the client ends the tree connect that the header names.
+    /// \[MS-SMB2\] 2.2.11
     Request, "TREE_DISCONNECT request"
 }
 

@@ -13,7 +13,8 @@ use crate::read::{Channel, channel_info};
 
 const REQUEST_LEN: usize = 48;
 
-/// Length in bytes of the header and the fixed part: the offset of the data in an encoded request.
+/// Length in bytes of the SMB2 header and the fixed part of a WRITE request. The data start at this
+/// offset in a request without channel info.
 pub const HEAD_LEN: usize = HEADER_LEN + REQUEST_LEN;
 
 open_flags! {
@@ -26,12 +27,12 @@ open_flags! {
     }
 }
 
-/// A WRITE request. \[MS-SMB2\] 2.2.21
+/// A WRITE request: the client writes to an open file or pipe. \[MS-SMB2\] 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Offset in the file in bytes.
+    /// Offset of the first byte to write, in bytes from the start of the file. Ignored for a pipe.
     pub offset: u64,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
     /// Whether the message carries the data, or RDMA transfers them.
     pub channel: Channel,
@@ -40,41 +41,46 @@ pub struct Request<'a> {
     pub remaining_bytes: u32,
     /// Buffer descriptors of the client's memory for RDMA; empty without RDMA.
     pub channel_info: &'a [u8],
-    /// Flags of the request.
+    /// Whether the data must reach stable storage, and whether the server bypasses its cache.
     pub flags: WriteFlags,
-    /// Offset of the data in bytes from the start of the header. `encode` ignores it.
+    /// Offset of the data in bytes from the start of the SMB2 header. `encode` ignores it.
     pub data_offset: u32,
     /// The data to write.
     pub data: &'a [u8],
 }
 
-/// The fixed part of a WRITE request, for a receiver that does not yet have the data. \[MS-SMB2\]
-/// 2.2.21
+/// The fixed part of a WRITE request: all fields except the data. A receiver decodes it before it
+/// has the data. \[MS-SMB2\] 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Offset of the data in bytes from the start of the header.
+    /// Offset of the data in bytes from the start of the SMB2 header.
     pub data_offset: u16,
     /// Length of the data in bytes.
     pub length: u32,
-    /// Offset in the file in bytes.
+    /// Offset of the first byte to write, in bytes from the start of the file. Ignored for a pipe.
     pub offset: u64,
-    /// FileId of the open.
+    /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,
     /// Whether the message carries the data, or RDMA transfers them.
     pub channel: Channel,
     /// Number of bytes that RDMA transfers; without RDMA, number of bytes that the client intends
     /// to write after this request.
     pub remaining_bytes: u32,
-    /// Offset of the channel info in bytes from the start of the header.
+    /// Offset in bytes of the RDMA buffer descriptors from the start of the SMB2 header; 0 without
+    /// RDMA.
     pub channel_info_offset: u16,
-    /// Length of the channel info in bytes.
+    /// Length of the RDMA buffer descriptors in bytes; 0 without RDMA.
     pub channel_info_length: u16,
-    /// Flags of the request.
+    /// Whether the data must reach stable storage, and whether the server bypasses its cache.
     pub flags: WriteFlags,
 }
 
 impl Head {
-    /// Decodes the fixed part. The caller must check its offsets and lengths.
+    /// Decodes the fixed part from `start`, which must have at least the first 112 bytes of the
+    /// message. The caller must check the offsets and lengths in the result.
+    ///
+    /// # Errors
+    /// Fails when `start` is too short or the StructureSize is wrong.
     pub fn decode(start: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(start, "WRITE request")?;
         reader.structure_size("WRITE request", 49)?;
@@ -92,8 +98,12 @@ impl Head {
     }
 }
 
-/// Appends the body of a request without its data: `length` bytes that follow the encoded part,
-/// which has [`HEAD_LEN`] bytes including the header.
+/// Appends the body of a WRITE request without its data to `message`, which must hold exactly its
+/// 64-byte SMB2 header. The result has [`HEAD_LEN`] bytes, and the caller sends `length` bytes of
+/// data directly after it. `offset` is the position in the file in bytes.
+///
+/// # Panics
+/// Panics when `message` is not 64 bytes long.
 pub fn encode_head(
     file_id: FileId,
     offset: u64,
@@ -113,7 +123,8 @@ pub fn encode_head(
 }
 
 impl<'a> Request<'a> {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a WRITE request from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize, a length or an offset is not valid.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let head = Head::decode(message)?;
         let data_offset = u64::from(head.data_offset);
@@ -130,7 +141,8 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Position of the data in the message.
+    /// Returns the position of the data in the message that [`Request::decode`] has decoded, in
+    /// bytes.
     pub fn data_range(&self) -> Range<usize> {
         let start = self.data_offset as usize;
         start..start + self.data.len()
@@ -159,15 +171,16 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A WRITE response. \[MS-SMB2\] 2.2.22
+/// A WRITE response: the server has written the data. \[MS-SMB2\] 2.2.22
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Number of bytes written.
+    /// Number of bytes that the server has written.
     pub count: u32,
 }
 
 impl Response {
-    /// Decodes the body of `message`, which starts with its 64-byte SMB2 header.
+    /// Decodes a WRITE response from `message`, which starts with its 64-byte SMB2 header. Fails
+    /// when `message` is too short, or its StructureSize is wrong.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::body(message, "WRITE response")?;
         reader.structure_size("WRITE response", 17)?;
@@ -177,8 +190,9 @@ impl Response {
         Ok(Self { count })
     }
 
-    /// Appends the encoded body to `message`, which so far holds its SMB2 header only. The message
-    /// has 80 bytes as in Windows, without the extra byte that StructureSize counts.
+    /// Appends the body of a WRITE response to `message`, which must hold exactly its 64-byte SMB2
+    /// header. Panics when `message` has another length. The message has 80 bytes as in Windows,
+    /// without the extra byte that StructureSize counts.
     pub fn encode(&self, message: &mut Vec<u8>) {
         begin(message, 17);
         message.put_u16(0);

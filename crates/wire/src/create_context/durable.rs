@@ -8,27 +8,30 @@ use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 use crate::open_enum::open_flags;
 
-/// Data of DURABLE_REQUEST (DHnQ) in a request: 16 reserved bytes. \[MS-SMB2\] 2.2.13.2.3
+/// Data of a DURABLE_REQUEST (DHnQ) context in a request: 16 reserved bytes, which are zero.
+/// \[MS-SMB2\] 2.2.13.2.3
 pub const DURABLE_REQUEST_DATA: [u8; 16] = [0; 16];
-/// Data of DURABLE_REQUEST (DHnQ) in a response: 8 reserved bytes. \[MS-SMB2\] 2.2.14.2.3
+/// Data of a DURABLE_REQUEST (DHnQ) context in a response: 8 reserved bytes, which are zero.
+/// \[MS-SMB2\] 2.2.14.2.3
 pub const DURABLE_RESPONSE_DATA: [u8; 8] = [0; 8];
 
-/// Data of DURABLE_RECONNECT (DHnC) in a request; the response has none. \[MS-SMB2\] 2.2.13.2.4
+/// Data of a DURABLE_RECONNECT (DHnC) context in a request: the client reconnects to a durable open
+/// of version 1. The response has no such context. \[MS-SMB2\] 2.2.13.2.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableReconnect {
-    /// FileId of the durable open.
+    /// FileId of the durable open, from the CREATE response before the connection was lost.
     pub file_id: FileId,
 }
 
 impl DurableReconnect {
-    /// Decodes the data of the context.
+    /// Decodes the data of a DHnC context. Fails unless `data` has 16 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DHnC", 16)?;
         let file_id = Reader::new(data).file_id("DHnC")?;
         Ok(Self { file_id })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a DHnC context: 16 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_file_id(self.file_id);
@@ -37,14 +40,15 @@ impl DurableReconnect {
 }
 
 open_flags! {
-    /// Flags of a durable open. \[MS-SMB2\] 2.2.13.2.11
+    /// Flags of a durable open of version 2. \[MS-SMB2\] 2.2.13.2.11
     DurableFlags(u32) {
         /// The open is persistent: it survives a restart of the server.
         PERSISTENT = 0x0000_0002,
     }
 }
 
-/// Data of DURABLE_REQUEST_V2 (DH2Q) in a request. \[MS-SMB2\] 2.2.13.2.11
+/// Data of a DURABLE_REQUEST_V2 (DH2Q) context in a request: the client asks the server to preserve
+/// the open when the connection is lost. \[MS-SMB2\] 2.2.13.2.11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableRequestV2 {
     /// Time in ms that the server preserves the open without a connection; 0 selects the server's
@@ -52,12 +56,13 @@ pub struct DurableRequestV2 {
     pub timeout_ms: u32,
     /// Whether the client requests a persistent open.
     pub flags: DurableFlags,
-    /// CreateGuid: the client's identifier of the CREATE.
+    /// CreateGuid: a random identifier of the CREATE from the client. It lets the server recognize
+    /// a repeated request.
     pub create_guid: Guid,
 }
 
 impl DurableRequestV2 {
-    /// Decodes the data of the context.
+    /// Decodes the data of a DH2Q request context. Fails unless `data` has 32 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2Q", 32)?;
         let mut reader = Reader::new(data);
@@ -71,7 +76,7 @@ impl DurableRequestV2 {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a DH2Q request context: 32 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.timeout_ms);
@@ -82,17 +87,18 @@ impl DurableRequestV2 {
     }
 }
 
-/// Data of DURABLE_REQUEST_V2 (DH2Q) in a response. \[MS-SMB2\] 2.2.14.2.12
+/// Data of a DURABLE_REQUEST_V2 (DH2Q) context in a response: the server granted a durable open.
+/// \[MS-SMB2\] 2.2.14.2.12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableResponseV2 {
     /// Time in ms that the server preserves the open without a connection.
     pub timeout_ms: u32,
-    /// Whether the open is persistent.
+    /// Whether the open is persistent, not only durable.
     pub flags: DurableFlags,
 }
 
 impl DurableResponseV2 {
-    /// Decodes the data of the context.
+    /// Decodes the data of a DH2Q response context. Fails unless `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2Q", 8)?;
         let mut reader = Reader::new(data);
@@ -102,7 +108,7 @@ impl DurableResponseV2 {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a DH2Q response context: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.timeout_ms);
@@ -111,19 +117,20 @@ impl DurableResponseV2 {
     }
 }
 
-/// Data of DURABLE_RECONNECT_V2 (DH2C) in a request; the response has none. \[MS-SMB2\] 2.2.13.2.12
+/// Data of a DURABLE_RECONNECT_V2 (DH2C) context in a request: the client reconnects to a durable
+/// or persistent open of version 2. The response has no such context. \[MS-SMB2\] 2.2.13.2.12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableReconnectV2 {
-    /// FileId of the durable open.
+    /// FileId of the durable open, from the CREATE response before the connection was lost.
     pub file_id: FileId,
-    /// CreateGuid of the CREATE that opened the file.
+    /// CreateGuid that the client sent in the CREATE that opened the file.
     pub create_guid: Guid,
     /// Whether the open was persistent.
     pub flags: DurableFlags,
 }
 
 impl DurableReconnectV2 {
-    /// Decodes the data of the context.
+    /// Decodes the data of a DH2C context. Fails unless `data` has 36 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2C", 36)?;
         let mut reader = Reader::new(data);
@@ -134,7 +141,7 @@ impl DurableReconnectV2 {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of a DH2C context: 36 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_file_id(self.file_id);

@@ -9,57 +9,59 @@ use crate::ids::Guid;
 use crate::open_enum::open_flags;
 
 open_flags! {
-    /// The caching that a lease grants to a client. \[MS-SMB2\] 2.2.13.2.8
+    /// The caching of a file or directory that a lease allows to a client. \[MS-SMB2\] 2.2.13.2.8
     LeaseState(u32) {
-        /// Read caching.
+        /// Read caching: the client may cache data that it read.
         READ_CACHING = 0x0000_0001,
-        /// Handle caching: the client may delay the CLOSE.
+        /// Handle caching: the client may delay the CLOSE and reuse the open.
         HANDLE_CACHING = 0x0000_0002,
-        /// Write caching.
+        /// Write caching: the client may delay writes and byte-range locks.
         WRITE_CACHING = 0x0000_0004,
     }
 }
 
 open_flags! {
-    /// Flags of a lease. \[MS-SMB2\] 2.2.13.2.10, 2.2.14.2.10
+    /// Flags in the create context of a lease. \[MS-SMB2\] 2.2.13.2.10, 2.2.14.2.10
     LeaseFlags(u32) {
-        /// Response only: a break of the lease is in progress.
+        /// Only in a response: a break of the lease is in progress.
         BREAK_IN_PROGRESS = 0x0000_0002,
-        /// `parent_lease_key` is valid.
+        /// The field `parent_lease_key` is valid. Only in a lease of version 2.
         PARENT_LEASE_KEY_SET = 0x0000_0004,
     }
 }
 
-/// The additional fields of a version 2 lease. \[MS-SMB2\] 2.2.13.2.10
+/// The fields that version 2 of the lease context adds. \[MS-SMB2\] 2.2.13.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseV2 {
     /// Key of the lease on the parent directory; valid when PARENT_LEASE_KEY_SET is set.
     pub parent_lease_key: Guid,
-    /// Epoch: the number of state changes of the lease.
+    /// Number of state changes of the lease, modulo 65536. A client uses it to put breaks and
+    /// responses into order.
     pub epoch: u16,
 }
 
-/// Data of LEASE (RqLs) in a request and a response: version 1 has 32 bytes, version 2 has 52.
-/// \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10, 2.2.14.2.10, 2.2.14.2.11
+/// Data of a LEASE (RqLs) create context in a request and a response: 32 bytes in version 1, 52 in
+/// version 2. \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10, 2.2.14.2.10, 2.2.14.2.11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// LeaseKey: the client's identifier of the lease.
+    /// LeaseKey: the identifier of the lease, chosen by the client and unique for a file.
     pub lease_key: Guid,
-    /// The requested or granted caching.
+    /// The caching that the client requests, or the server grants.
     pub lease_state: LeaseState,
-    /// Flags of the lease.
+    /// Whether a lease break is in progress, and whether the parent lease key is valid.
     pub lease_flags: LeaseFlags,
     /// The fields of version 2; `None` in version 1.
     pub v2: Option<LeaseV2>,
 }
 
 impl Lease {
-    /// Length of version 1 in bytes.
+    /// Length of the context data of version 1 in bytes.
     pub const V1_LEN: usize = 32;
-    /// Length of version 2 in bytes.
+    /// Length of the context data of version 2 in bytes.
     pub const V2_LEN: usize = 52;
 
-    /// Decodes the data of the context.
+    /// Decodes the data of an RqLs context; the length selects the version. Fails unless `data` has
+    /// 32 or 52 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let is_v2 = data.len() == Self::V2_LEN;
         if !is_v2 {
@@ -86,7 +88,7 @@ impl Lease {
         })
     }
 
-    /// Encodes the data of the context.
+    /// Encodes the data of an RqLs context: 52 bytes when `v2` is `Some`, else 32.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put(&self.lease_key.0);

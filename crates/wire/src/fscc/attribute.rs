@@ -13,7 +13,7 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::time::FileTime;
 
-/// Times and attributes of a file. \[MS-FSCC\] 2.4.7
+/// Times and DOS attributes of a file: the information class BASIC. \[MS-FSCC\] 2.4.7
 ///
 /// In SET_INFO, a time of 0 leaves the time unchanged, [`FileTime::FREEZE`] and [`FileTime::THAW`]
 /// stop and restart its updates, and attributes of 0 leave the attributes unchanged.
@@ -27,7 +27,7 @@ pub struct FileBasicInformation {
     pub written: FileTime,
     /// Time of the last change of data or attributes (ChangeTime).
     pub changed: FileTime,
-    /// DOS attributes.
+    /// DOS attributes of the file, such as read-only or hidden.
     pub attributes: FileAttributes,
 }
 
@@ -64,7 +64,7 @@ impl FileBasicInformation {
     }
 }
 
-/// Sizes, link count, and type of a file. \[MS-FSCC\] 2.4.47
+/// Sizes, link count and type of a file: the information class STANDARD. \[MS-FSCC\] 2.4.47
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileStandardInformation {
     /// Space allocated to the file, in bytes (AllocationSize).
@@ -73,7 +73,7 @@ pub struct FileStandardInformation {
     pub end_of_file: u64,
     /// Number of hard links.
     pub number_of_links: u32,
-    /// Whether the file system deletes the file at the last close.
+    /// Whether the file system deletes the file when its last open closes.
     pub is_delete_pending: bool,
     /// Whether the file is a directory.
     pub is_directory: bool,
@@ -112,22 +112,23 @@ impl FileStandardInformation {
     }
 }
 
-/// The contents of nine other classes. \[MS-FSCC\] 2.4.2
+/// Nine information classes of a file in one structure: times, sizes, identifier, rights and path.
+/// \[MS-FSCC\] 2.4.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileAllInformation<'a> {
-    /// Times and attributes.
+    /// Times and DOS attributes of the file.
     pub basic: FileBasicInformation,
-    /// Sizes, link count, and type.
+    /// Sizes, link count and type of the file.
     pub standard: FileStandardInformation,
-    /// Identifier of the file.
+    /// Identifier of the file, unique on its volume.
     pub internal: FileInternalInformation,
-    /// Length of the extended attributes.
+    /// Length of the extended attributes of the file in bytes.
     pub ea: FileEaInformation,
-    /// Access rights of the open.
+    /// Access rights that the server granted to the open.
     pub access: FileAccessInformation,
-    /// The position of the open.
+    /// Byte offset that the open stores for the client, as in the class POSITION.
     pub position: FilePositionInformation,
-    /// I/O mode of the open.
+    /// I/O mode of the open, such as write-through.
     pub mode: FileModeInformation,
     /// Buffer alignment that the device requires.
     pub alignment: FileAlignmentInformation,
@@ -136,7 +137,7 @@ pub struct FileAllInformation<'a> {
 }
 
 impl<'a> FileAllInformation<'a> {
-    /// Length of the structure before the characters of the name, in bytes.
+    /// Length in bytes of the encoded structure before the characters of the name.
     pub const FIXED_LEN: usize = 100;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
@@ -170,18 +171,18 @@ impl<'a> FileAllInformation<'a> {
     }
 }
 
-/// Compression state of a file. \[MS-FSCC\] 2.4.9
+/// Compression state of a file: the information class COMPRESSION. \[MS-FSCC\] 2.4.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileCompressionInformation {
     /// Length of the compressed file in bytes.
     pub compressed_size: u64,
     /// Compression format: 0 for none, 2 for LZNT1.
     pub format: u16,
-    /// Length of a compression unit in bytes, as a power of two.
+    /// Binary logarithm of the length of a compression unit in bytes.
     pub unit_shift: u8,
-    /// Length of a chunk in bytes, as a power of two.
+    /// Binary logarithm of the length of a compressed chunk in bytes.
     pub chunk_shift: u8,
-    /// Length of a cluster in bytes, as a power of two.
+    /// Binary logarithm of the length of a cluster in bytes.
     pub cluster_shift: u8,
 }
 
@@ -215,7 +216,8 @@ impl FileCompressionInformation {
     }
 }
 
-/// Times, sizes and attributes of a file in one query. \[MS-FSCC\] 2.4.34
+/// Times, sizes and attributes of a file in one query: the information class NETWORK_OPEN.
+/// \[MS-FSCC\] 2.4.34
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNetworkOpenInformation {
     /// Time of the creation of the file (CreationTime).
@@ -230,7 +232,7 @@ pub struct FileNetworkOpenInformation {
     pub allocation_size: u64,
     /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// DOS attributes.
+    /// DOS attributes of the file, such as read-only or hidden.
     pub attributes: FileAttributes,
 }
 
@@ -268,12 +270,13 @@ impl FileNetworkOpenInformation {
     }
 }
 
-/// Attributes and reparse tag of a file. \[MS-FSCC\] 2.4.6
+/// Attributes and reparse tag of a file: the information class ATTRIBUTE_TAG. \[MS-FSCC\] 2.4.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileAttributeTagInformation {
-    /// DOS attributes.
+    /// DOS attributes of the file, such as read-only or hidden.
     pub attributes: FileAttributes,
-    /// Reparse tag; 0 for a file without a reparse point. \[MS-FSCC\] 2.1.2.1
+    /// Reparse tag, which is the type of the file's reparse point; 0 for a file without one.
+    /// \[MS-FSCC\] 2.1.2.1
     pub reparse_tag: u32,
 }
 
@@ -298,12 +301,12 @@ impl FileAttributeTagInformation {
     }
 }
 
-/// The identifier of a file, unique across volumes. \[MS-FSCC\] 2.4.26
+/// The identifier of a file, unique across volumes: the information class ID. \[MS-FSCC\] 2.4.26
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileIdInformation {
     /// Serial number of the volume.
     pub volume_serial_number: u64,
-    /// 128-bit identifier of the file on its volume.
+    /// 128-bit identifier of the file, unique on its volume.
     pub file_id: u128,
 }
 

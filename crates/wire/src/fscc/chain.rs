@@ -9,7 +9,8 @@ use crate::error::DecodeError;
 /// Length of NextEntryOffset in bytes.
 const OFFSET_LEN: usize = 4;
 
-/// Encodes a list of entries. Each entry is aligned; the last one has no padding.
+/// Encodes a list of entries, each of which starts with NextEntryOffset, the distance to the next
+/// entry in bytes. Each entry is aligned; the last one has no padding.
 #[derive(Clone, Debug)]
 pub struct ChainWriter {
     bytes: Vec<u8>,
@@ -22,7 +23,8 @@ pub struct ChainWriter {
 }
 
 impl ChainWriter {
-    /// A writer that appends a list of at most `max_len` bytes to `bytes`.
+    /// Creates a writer that appends a list of at most `max_len` bytes to `bytes`. Each entry
+    /// starts at a multiple of `alignment` bytes from the start of the list.
     pub fn new(bytes: Vec<u8>, alignment: usize, max_len: usize) -> Self {
         let start = bytes.len();
         Self {
@@ -34,8 +36,8 @@ impl ChainWriter {
         }
     }
 
-    /// Appends an entry. `encode` appends the entry without its NextEntryOffset. Returns false,
-    /// without a change, when the entry does not fit.
+    /// Appends an entry and returns true. `encode` appends the entry without its NextEntryOffset.
+    /// Returns false, without a change, when the list would exceed its maximum length.
     pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
         let length = (before - self.start).next_multiple_of(self.alignment);
@@ -68,19 +70,21 @@ impl ChainWriter {
         self.bytes.len() - self.start
     }
 
-    /// Whether the list has no entries.
+    /// Returns true if the list has no entries so far.
     pub fn is_empty(&self) -> bool {
         self.last.is_none()
     }
 
-    /// The bytes passed to [`ChainWriter::new`], followed by the list.
+    /// Returns the bytes passed to [`ChainWriter::new`], followed by the list.
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Iterates over the entries of a list: the bytes of each after its NextEntryOffset. An error ends
-/// the iteration. Each step advances, so the iteration ends for any input.
+/// Iterates over an encoded list of entries, each of which starts with NextEntryOffset, the
+/// distance to the next entry in bytes. An item is an entry without that field. A wrong offset
+/// gives an error, which ends the iteration. Offsets only lead forward, so the iteration ends for
+/// any input.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
     /// The bytes from the next entry on; `None` after the last entry.
@@ -90,7 +94,9 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// The entries in `bytes`. Empty `bytes` are an empty list.
+    /// Creates the iterator over the entries in `bytes`; empty `bytes` are an empty list. A
+    /// NextEntryOffset must be a multiple of `alignment` bytes. Errors report `field` as the name
+    /// of the list.
     pub fn new(bytes: &'a [u8], field: &'static str, alignment: usize) -> Self {
         Self {
             rest: (!bytes.is_empty()).then_some(bytes),

@@ -18,11 +18,11 @@ pub(super) const ALIGNMENT: usize = 8;
 /// Length of the field for an 8.3 name in bytes: 12 characters fit. \[MS-FSCC\] 2.4.8
 pub(super) const SHORT_NAME_LEN: usize = 24;
 
-/// An entry of a directory. Each class encodes the fields that it has; a decoder leaves the others
-/// at their defaults.
+/// An entry of a directory listing, for all information classes of QUERY_DIRECTORY. Each class
+/// encodes only some of the fields; a decoder leaves the others at their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryEntry<'a> {
-    /// Position in the directory, if the file system has stable positions; else 0.
+    /// Position of the entry in the directory; 0 when the file system has no stable positions.
     pub file_index: u32,
     /// Time of the creation of the file (CreationTime).
     pub created: FileTime,
@@ -36,36 +36,39 @@ pub struct DirectoryEntry<'a> {
     pub end_of_file: u64,
     /// Space allocated to the file, in bytes (AllocationSize).
     pub allocation_size: u64,
-    /// DOS attributes.
+    /// DOS attributes of the file, such as read-only or hidden.
     pub attributes: FileAttributes,
-    /// Length of the extended attributes in bytes. For a reparse point, classes 2, 3, 37 and 38
-    /// carry the reparse tag in this field.
+    /// Length of the extended attributes of the file in bytes. For a reparse point, classes 2, 3,
+    /// 37 and 38 carry the reparse tag in place of this value.
     pub ea_size: u32,
-    /// Reparse tag; 0 for a file without a reparse point.
+    /// Reparse tag, which is the type of the file's reparse point; 0 for a file without one.
     pub reparse_tag: u32,
-    /// Identifier of the file; in class 100 the inode number.
+    /// 64-bit identifier of the file, unique on its volume; in class 100 the inode number; in class
+    /// 60 the lower half of the identifier.
     pub file_id: u64,
-    /// Upper half of the 128-bit identifier in class 60.
+    /// Upper half of the 128-bit identifier of the file. Only class 60 (ID_EXTD_DIRECTORY) has it.
     pub file_id_high: u64,
-    /// The 8.3 name, at most 12 characters; empty for none.
+    /// The 8.3 name of the file, at most 12 characters; empty when the file has none.
     pub short_name: Utf16<'a>,
-    /// The attributes that Apple's clients negotiate for class 37.
+    /// The attributes for macOS that replace some fields in class 37; `None` unless client and
+    /// server negotiated the AAPL extension.
     pub apple: Option<DirectoryAttributes>,
-    /// The additional attributes of class 100.
+    /// The Unix attributes of class 100 (SMB3 POSIX extensions); default in all other classes.
     pub posix: PosixAttributes,
-    /// Name of the file.
+    /// Name of the file, without a path.
     pub name: Utf16<'a>,
 }
 
 impl FileInfoClass {
-    /// Whether the class lists a directory and this crate supports it.
+    /// Returns true if QUERY_DIRECTORY can list a directory in this class and this crate supports
+    /// the class.
     pub const fn is_directory_class(self) -> bool {
         self.entry_len().is_some()
     }
 
-    /// Minimum length of an entry in bytes: without its name and, in class 100, without its SIDs. A
-    /// shorter buffer is STATUS_INFO_LENGTH_MISMATCH. `None` for a class that lists no directory.
-    /// \[MS-FSA\] 2.1.5.6.3
+    /// Minimum length in bytes of a directory entry in this class: without its name and, in class
+    /// 100, without its SIDs. `None` for a class that lists no directory. A server fails a query
+    /// with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\] 2.1.5.6.3
     pub const fn entry_len(self) -> Option<usize> {
         match self {
             Self::DIRECTORY => Some(64),
@@ -80,8 +83,8 @@ impl FileInfoClass {
         }
     }
 
-    /// Appends an entry in the encoding of this class, with NextEntryOffset 0. Returns false,
-    /// without a change, for a class that lists no directory.
+    /// Appends a directory entry in the encoding of this class, with NextEntryOffset 0, and returns
+    /// true. Returns false, without a change, for a class that lists no directory.
     pub fn encode_entry(self, entry: &DirectoryEntry<'_>, out: &mut Vec<u8>) -> bool {
         if !self.is_directory_class() {
             return false;
@@ -193,7 +196,7 @@ impl<'a> DirectoryEntry<'a> {
     }
 }
 
-/// Encodes a list of directory entries in one class.
+/// Encodes a list of directory entries in one information class, for a QUERY_DIRECTORY response.
 #[derive(Clone, Debug)]
 pub struct DirectoryWriter {
     class: FileInfoClass,
@@ -202,13 +205,14 @@ pub struct DirectoryWriter {
 }
 
 impl DirectoryWriter {
-    /// A writer of a list of at most `max_len` bytes. `None` for a class that lists no directory.
+    /// Creates a writer of a list of at most `max_len` bytes. `None` for a class that lists no
+    /// directory.
     pub fn new(class: FileInfoClass, max_len: usize) -> Option<Self> {
         Self::append_to(Vec::new(), class, max_len)
     }
 
-    /// A writer that appends a list of at most `max_len` bytes to `bytes`. `None` for a class that
-    /// lists no directory.
+    /// Creates a writer that appends a list of at most `max_len` bytes to `bytes`. `None` for a
+    /// class that lists no directory.
     pub fn append_to(bytes: Vec<u8>, class: FileInfoClass, max_len: usize) -> Option<Self> {
         class.is_directory_class().then(|| Self {
             class,
@@ -217,7 +221,8 @@ impl DirectoryWriter {
         })
     }
 
-    /// Appends an entry. Returns false when it does not fit.
+    /// Appends an entry and returns true. Returns false, without a change, when the list would
+    /// exceed its maximum length.
     pub fn push(&mut self, entry: &DirectoryEntry<'_>) -> bool {
         let class = self.class;
         let fits = self.chain.push(|out| entry.encode(class, out));
@@ -235,12 +240,12 @@ impl DirectoryWriter {
         self.count
     }
 
-    /// Whether the list has no entries.
+    /// Returns true if the list has no entries so far.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The bytes from before the list, followed by the list.
+    /// Returns the bytes that the writer started with, followed by the encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.chain.finish()
     }

@@ -12,7 +12,8 @@ use crate::posix::FilePosixInformation;
 use crate::text::Utf16;
 use crate::time::FileTime;
 
-/// Iterates over the entries of a directory listing in one class.
+/// Iterates over the entries of a directory listing in one information class, from a
+/// QUERY_DIRECTORY response. Malformed entries give errors.
 #[derive(Clone, Debug)]
 pub struct DirectoryEntries<'a> {
     class: FileInfoClass,
@@ -21,7 +22,8 @@ pub struct DirectoryEntries<'a> {
 }
 
 impl<'a> DirectoryEntries<'a> {
-    /// The entries in `bytes`. `None` for a class that lists no directory.
+    /// Creates the iterator over the encoded entries in `bytes`. `None` for a class that lists no
+    /// directory.
     pub fn new(class: FileInfoClass, bytes: &'a [u8]) -> Option<Self> {
         class.is_directory_class().then(|| Self {
             class,
@@ -30,7 +32,8 @@ impl<'a> DirectoryEntries<'a> {
         })
     }
 
-    /// Decodes class 37 with [`DirectoryAttributes`], after both peers have negotiated them.
+    /// Returns an iterator that expects [`DirectoryAttributes`], Apple's fields, in entries of
+    /// class 37. Call it when both peers have negotiated these fields with the AAPL context.
     pub fn with_apple(self) -> Self {
         Self {
             is_apple: true,

@@ -13,19 +13,19 @@ const ALIGNMENT: usize = 4;
 open_flags! {
     /// Flags of an extended attribute. \[MS-FSCC\] 2.4.16
     EaFlags(u8) {
-        /// An application must understand the attribute to use the file.
+        /// An application that does not understand the attribute must not use the file.
         NEED_EA = 0x80,
     }
 }
 
-/// An extended attribute. \[MS-FSCC\] 2.4.16
+/// An extended attribute of a file: a name and a value. \[MS-FSCC\] 2.4.16
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FullEa<'a> {
-    /// Flags of the attribute.
+    /// Whether an application must understand the attribute.
     pub flags: EaFlags,
     /// Name of at most 255 8-bit characters, without the terminating NUL.
     pub name: &'a [u8],
-    /// Value of at most 65,535 bytes. An empty value deletes the attribute.
+    /// Value of at most 65,535 bytes. In SET_INFO, an empty value deletes the attribute.
     pub value: &'a [u8],
 }
 
@@ -54,18 +54,18 @@ fn read_name<'a>(reader: &mut Reader<'a>, name_len: u8) -> Result<&'a [u8], Deco
     }
 }
 
-/// Encodes a list of extended attributes. \[MS-FSCC\] 2.4.16
+/// Encodes a list of extended attributes (FILE_FULL_EA_INFORMATION). \[MS-FSCC\] 2.4.16
 #[derive(Clone, Debug)]
 pub struct EaWriter(ChainWriter);
 
 impl EaWriter {
-    /// A writer of a list of at most `max_len` bytes.
+    /// Creates a writer of a list of at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends an attribute. Returns false when it does not fit, or its name or value is too long
-    /// for its length field.
+    /// Appends an attribute and returns true. Returns false, without a change, when the list would
+    /// exceed its maximum length, the name exceeds 255 bytes, or the value exceeds 65,535 bytes.
     pub fn push(&mut self, ea: &FullEa<'_>) -> bool {
         let Ok(name_len) = u8::try_from(ea.name.len()) else {
             return false;
@@ -83,18 +83,20 @@ impl EaWriter {
         })
     }
 
-    /// The encoded list.
+    /// Returns the encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Iterates over a list of extended attributes. \[MS-FSCC\] 2.4.16
+/// Iterates over an encoded list of extended attributes (FILE_FULL_EA_INFORMATION). Malformed
+/// entries give errors. \[MS-FSCC\] 2.4.16
 #[derive(Clone, Debug)]
 pub struct Eas<'a>(Chain<'a>);
 
 impl<'a> Eas<'a> {
-    /// The attributes in `bytes`. An error corresponds to STATUS_EA_LIST_INCONSISTENT.
+    /// Creates the iterator over the encoded attributes in `bytes`. A server answers an error of
+    /// the iteration with STATUS_EA_LIST_INCONSISTENT.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_FULL_EA_INFORMATION", ALIGNMENT))
     }
@@ -109,12 +111,13 @@ impl<'a> Iterator for Eas<'a> {
     }
 }
 
-/// Iterates over the names in a query: FILE_GET_EA_INFORMATION. \[MS-FSCC\] 2.4.16.1
+/// Iterates over the names of the extended attributes that a client queries
+/// (FILE_GET_EA_INFORMATION). Malformed entries give errors. \[MS-FSCC\] 2.4.16.1
 #[derive(Clone, Debug)]
 pub struct EaNames<'a>(Chain<'a>);
 
 impl<'a> EaNames<'a> {
-    /// The names in `bytes`.
+    /// Creates the iterator over the encoded list of names in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_GET_EA_INFORMATION", ALIGNMENT))
     }
@@ -133,8 +136,8 @@ impl<'a> Iterator for EaNames<'a> {
     }
 }
 
-/// Appends the names of a query, FILE_GET_EA_INFORMATION, to `out` and returns it. `None` when a
-/// name is longer than 255 bytes. \[MS-FSCC\] 2.4.16.1
+/// Appends the names of extended attributes that a client queries (FILE_GET_EA_INFORMATION) to
+/// `out`, and returns it. `None` when a name is longer than 255 bytes. \[MS-FSCC\] 2.4.16.1
 pub fn put_ea_names(out: Vec<u8>, names: &[&[u8]]) -> Option<Vec<u8>> {
     let mut chain = ChainWriter::new(out, ALIGNMENT, usize::MAX);
     for name in names {

@@ -51,100 +51,108 @@ use crate::open_enum::open_enum;
 pub use crate::query_info::InfoType;
 
 open_enum! {
-    /// An information class of a file or directory. \[MS-FSCC\] 2.4
+    /// An information class of a file or directory: the number that selects a structure in
+    /// QUERY_INFO, SET_INFO and QUERY_DIRECTORY. \[MS-FSCC\] 2.4
     FileInfoClass(u8) {
-        /// Listing: names, times, sizes. \[MS-FSCC\] 2.4.10
+        /// Directory listing: names, times, sizes and attributes. \[MS-FSCC\] 2.4.10
         DIRECTORY = 1,
-        /// Listing: DIRECTORY and the length of the extended attributes. \[MS-FSCC\] 2.4.17
+        /// Directory listing: names, times, sizes, attributes and length of the extended
+        /// attributes. \[MS-FSCC\] 2.4.17
         FULL_DIRECTORY = 2,
-        /// Listing: FULL_DIRECTORY and the 8.3 name. \[MS-FSCC\] 2.4.8
+        /// Directory listing: the fields of FULL_DIRECTORY and the 8.3 names. \[MS-FSCC\] 2.4.8
         BOTH_DIRECTORY = 3,
-        /// Times and attributes. \[MS-FSCC\] 2.4.7
+        /// Times and DOS attributes of a file. \[MS-FSCC\] 2.4.7
         BASIC = 4,
-        /// Sizes, link count, and type. \[MS-FSCC\] 2.4.47
+        /// Sizes, link count and type of a file. \[MS-FSCC\] 2.4.47
         STANDARD = 5,
-        /// Identifier of the file. \[MS-FSCC\] 2.4.27
+        /// 64-bit identifier of a file, unique on its volume. \[MS-FSCC\] 2.4.27
         INTERNAL = 6,
-        /// Length of the extended attributes. \[MS-FSCC\] 2.4.13
+        /// Length in bytes of the extended attributes of a file. \[MS-FSCC\] 2.4.13
         EA = 7,
-        /// Access rights of the open. \[MS-FSCC\] 2.4.1
+        /// Access rights that the server granted to an open. \[MS-FSCC\] 2.4.1
         ACCESS = 8,
-        /// The path of the file. \[MS-FSCC\] 2.4.32
+        /// The path of a file. \[MS-FSCC\] 2.4.32
         NAME = 9,
         /// SET_INFO: rename the file. \[MS-FSCC\] 2.4.42
         RENAME = 10,
         /// SET_INFO: create a hard link. \[MS-FSCC\] 2.4.28
         LINK = 11,
-        /// Listing: names only. \[MS-FSCC\] 2.4.33
+        /// Directory listing: names only. \[MS-FSCC\] 2.4.33
         NAMES = 12,
-        /// SET_INFO: set or clear delete-on-close. \[MS-FSCC\] 2.4.11
+        /// SET_INFO: mark the file for deletion when its last open closes, or clear the mark.
+        /// \[MS-FSCC\] 2.4.11
         DISPOSITION = 13,
-        /// The position of the open. \[MS-FSCC\] 2.4.40
+        /// Byte offset that an open stores for the client. \[MS-FSCC\] 2.4.40
         POSITION = 14,
-        /// Extended attributes. \[MS-FSCC\] 2.4.16
+        /// Names and values of the extended attributes of a file. \[MS-FSCC\] 2.4.16
         FULL_EA = 15,
-        /// I/O mode of the open. \[MS-FSCC\] 2.4.31
+        /// I/O mode of an open, such as write-through. \[MS-FSCC\] 2.4.31
         MODE = 16,
-        /// Buffer alignment that the device requires. \[MS-FSCC\] 2.4.3
+        /// Alignment of buffers in memory that the device requires. \[MS-FSCC\] 2.4.3
         ALIGNMENT = 17,
-        /// The contents of nine other classes. \[MS-FSCC\] 2.4.2
+        /// The classes BASIC, STANDARD, INTERNAL, EA, ACCESS, POSITION, MODE, ALIGNMENT and NAME in
+        /// one structure. \[MS-FSCC\] 2.4.2
         ALL = 18,
-        /// SET_INFO: the allocated space. \[MS-FSCC\] 2.4.4
+        /// SET_INFO: the space allocated to the file, in bytes. \[MS-FSCC\] 2.4.4
         ALLOCATION = 19,
-        /// SET_INFO: the length of the file. \[MS-FSCC\] 2.4.14
+        /// SET_INFO: the length of the file in bytes. \[MS-FSCC\] 2.4.14
         END_OF_FILE = 20,
-        /// The 8.3 name. \[MS-FSCC\] 2.4.5
+        /// The 8.3 name of a file. \[MS-FSCC\] 2.4.5
         ALTERNATE_NAME = 21,
-        /// The streams of the file. \[MS-FSCC\] 2.4.49
+        /// The named streams of a file. \[MS-FSCC\] 2.4.49
         STREAM = 22,
-        /// Read and completion mode of a pipe. \[MS-FSCC\] 2.4.37
+        /// Read mode and completion mode of a named pipe. \[MS-FSCC\] 2.4.37
         PIPE = 23,
-        /// The local end of a pipe. \[MS-FSCC\] 2.4.38
+        /// Type, state and buffer sizes of a named pipe. \[MS-FSCC\] 2.4.38
         PIPE_LOCAL = 24,
-        /// The remote end of a pipe. \[MS-FSCC\] 2.4.39
+        /// Buffering of the remote end of a named pipe. \[MS-FSCC\] 2.4.39
         PIPE_REMOTE = 25,
-        /// Compression state of the file. \[MS-FSCC\] 2.4.9
+        /// Compression format and compressed size of a file. \[MS-FSCC\] 2.4.9
         COMPRESSION = 28,
-        /// Object identifier of the file. \[MS-FSCC\] 2.4.36
+        /// Object identifier (a GUID) of a file. \[MS-FSCC\] 2.4.36
         OBJECT_ID = 29,
-        /// Quotas. \[MS-FSCC\] 2.4.41
+        /// Disk quotas of users on the volume. \[MS-FSCC\] 2.4.41
         QUOTA = 32,
         /// The reparse tag of a file. \[MS-FSCC\] 2.4.44
         REPARSE_POINT = 33,
-        /// Times, sizes and attributes. \[MS-FSCC\] 2.4.34
+        /// Times, sizes and DOS attributes of a file. \[MS-FSCC\] 2.4.34
         NETWORK_OPEN = 34,
-        /// Attributes and reparse tag. \[MS-FSCC\] 2.4.6
+        /// DOS attributes and reparse tag of a file. \[MS-FSCC\] 2.4.6
         ATTRIBUTE_TAG = 35,
-        /// Listing: BOTH_DIRECTORY and file identifiers. \[MS-FSCC\] 2.4.20
+        /// Directory listing: the fields of BOTH_DIRECTORY and 64-bit file identifiers. \[MS-FSCC\]
+        /// 2.4.20
         ID_BOTH_DIRECTORY = 37,
-        /// Listing: FULL_DIRECTORY and file identifiers. \[MS-FSCC\] 2.4.21
+        /// Directory listing: the fields of FULL_DIRECTORY and 64-bit file identifiers. \[MS-FSCC\]
+        /// 2.4.21
         ID_FULL_DIRECTORY = 38,
-        /// SET_INFO: the valid data length. \[MS-FSCC\] 2.4.50
+        /// SET_INFO: the valid data length, after which the file reads as zeros. \[MS-FSCC\] 2.4.50
         VALID_DATA_LENGTH = 39,
-        /// SET_INFO: the 8.3 name. \[MS-FSCC\] 2.4.46
+        /// SET_INFO: the 8.3 name of the file. \[MS-FSCC\] 2.4.46
         SHORT_NAME = 40,
-        /// The path without 8.3 names. \[MS-FSCC\] 2.4.35
+        /// The path of a file, in which no component is an 8.3 name. \[MS-FSCC\] 2.4.35
         NORMALIZED_NAME = 48,
-        /// Volume serial number and 128-bit file identifier. \[MS-FSCC\] 2.4.26
+        /// Volume serial number and 128-bit identifier of a file. \[MS-FSCC\] 2.4.26
         ID = 59,
-        /// Listing: FULL_DIRECTORY and 128-bit file identifiers. \[MS-FSCC\] 2.4.22
+        /// Directory listing: the fields of FULL_DIRECTORY and 128-bit file identifiers.
+        /// \[MS-FSCC\] 2.4.22
         ID_EXTD_DIRECTORY = 60,
-        /// SET_INFO: delete the file, with flags. \[MS-FSCC\] 2.4.12
+        /// SET_INFO: delete the file, with flags such as POSIX semantics. \[MS-FSCC\] 2.4.12
         DISPOSITION_EX = 64,
-        /// SET_INFO: rename the file, with flags. \[MS-FSCC\] 2.4.43
+        /// SET_INFO: rename the file, with flags such as POSIX semantics. \[MS-FSCC\] 2.4.43
         RENAME_EX = 65,
-        /// POSIX attributes; in a listing also the names. SMB3 POSIX extensions.
+        /// Unix attributes of a file, in a directory listing with its name. Part of the SMB3 POSIX
+        /// extensions.
         POSIX = 100,
     }
 }
 
 impl FileInfoClass {
-    /// Minimum length of a buffer for this class, in bytes: for a query, and for SET_INFO. A
-    /// shorter buffer is STATUS_INFO_LENGTH_MISMATCH.
+    /// Minimum length in bytes of a buffer for this class, in a query and in SET_INFO. A server
+    /// fails a request with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH.
     ///
     /// For a class with a name or list at its end, it is the length of the structure with one
-    /// character, padded to its alignment. \[MS-FSA\] 2.1.5.12. `None` when any length is valid,
-    /// and for classes that list a directory: see [`FileInfoClass::entry_len`].
+    /// character, padded to its alignment. `None` when any length is valid, and for classes that
+    /// list a directory, which have [`FileInfoClass::entry_len`]. \[MS-FSA\] 2.1.5.12
     pub const fn fixed_len(self) -> Option<usize> {
         match self {
             Self::BASIC => Some(FileBasicInformation::LEN),
@@ -177,35 +185,37 @@ impl FileInfoClass {
 }
 
 open_enum! {
-    /// An information class of a volume. \[MS-FSCC\] 2.5
+    /// An information class of a volume: the number that selects a structure in QUERY_INFO and
+    /// SET_INFO. \[MS-FSCC\] 2.5
     FsInfoClass(u8) {
-        /// Label, serial number and creation time. \[MS-FSCC\] 2.5.9
+        /// Label, serial number and creation time of the volume. \[MS-FSCC\] 2.5.9
         VOLUME = 1,
-        /// SET_INFO: the label. \[MS-FSCC\] 2.5.5
+        /// SET_INFO: the label of the volume. \[MS-FSCC\] 2.5.5
         LABEL = 2,
-        /// Free and total space. \[MS-FSCC\] 2.5.8
+        /// Free and total space of the volume. \[MS-FSCC\] 2.5.8
         SIZE = 3,
-        /// Type of the device. \[MS-FSCC\] 2.5.10
+        /// Type of the device that the volume is on. \[MS-FSCC\] 2.5.10
         DEVICE = 4,
         /// Features of the file system. \[MS-FSCC\] 2.5.1
         ATTRIBUTE = 5,
-        /// Default quotas. \[MS-FSCC\] 2.5.2
+        /// Default disk quotas of the volume and their enforcement. \[MS-FSCC\] 2.5.2
         CONTROL = 6,
-        /// Free and total space, for the user and in all. \[MS-FSCC\] 2.5.4
+        /// Free and total space of the volume, within the user's quota and in all. \[MS-FSCC\]
+        /// 2.5.4
         FULL_SIZE = 7,
-        /// Object identifier of the volume. \[MS-FSCC\] 2.5.6
+        /// Object identifier (a GUID) of the volume. \[MS-FSCC\] 2.5.6
         OBJECT_ID = 8,
-        /// Sector sizes. \[MS-FSCC\] 2.5.7
+        /// Logical and physical sector sizes of the volume. \[MS-FSCC\] 2.5.7
         SECTOR_SIZE = 11,
-        /// The data of statvfs. SMB3 POSIX extensions.
+        /// The data of statvfs(3). Part of the SMB3 POSIX extensions.
         POSIX = 100,
     }
 }
 
 impl FsInfoClass {
-    /// Minimum length of a buffer for a query of this class, in bytes, as in
-    /// [`FileInfoClass::fixed_len`]. A shorter buffer is STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\]
-    /// 2.1.5.13
+    /// Minimum length in bytes of a buffer for a query of this class; `None` when any length is
+    /// valid. A server fails a query with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH.
+    /// \[MS-FSA\] 2.1.5.13
     pub const fn fixed_len(self) -> Option<usize> {
         match self {
             Self::VOLUME => Some(24),

@@ -30,20 +30,21 @@ pub(super) fn name_of<'a>(
     reader.bytes(field, length).map(Utf16)
 }
 
-/// A name or path, in the structure that the classes NAME, ALTERNATE_NAME and NORMALIZED_NAME
-/// share. \[MS-FSCC\] 2.1.7
+/// The name or path of a file, in the structure that the classes NAME, ALTERNATE_NAME and
+/// NORMALIZED_NAME share. \[MS-FSCC\] 2.1.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNameInformation<'a> {
-    /// The name. ALTERNATE_NAME: the 8.3 name alone. NAME: the path from the root of the share,
-    /// with a leading backslash. NORMALIZED_NAME: the path without it.
+    /// The name, in a form that depends on the class. ALTERNATE_NAME: the 8.3 name alone. NAME: the
+    /// path from the root of the share, with a leading backslash. NORMALIZED_NAME: the path without
+    /// that backslash.
     pub name: Utf16<'a>,
 }
 
-/// SET_INFO: the 8.3 name. \[MS-FSCC\] 2.4.46
+/// The 8.3 name that a client assigns to a file with SET_INFO, class SHORT_NAME. \[MS-FSCC\] 2.4.46
 pub type FileShortNameInformation<'a> = FileNameInformation<'a>;
 
 impl<'a> FileNameInformation<'a> {
-    /// Length of the structure before the characters, in bytes.
+    /// Length in bytes of the encoded structure before the characters of the name.
     pub const FIXED_LEN: usize = 4;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is

@@ -13,39 +13,43 @@ use crate::text::Utf16;
 const ALIGNMENT: usize = 4;
 
 open_enum! {
-    /// The kind of a change. \[MS-FSCC\] 2.7.1
+    /// The kind of a change in a watched directory. \[MS-FSCC\] 2.7.1
     FileAction(u32) {
-        /// The file was created.
+        /// A file or directory was created, or renamed into the directory.
         ADDED = 0x1,
-        /// The file was deleted.
+        /// A file or directory was deleted, or renamed out of the directory.
         REMOVED = 0x2,
-        /// Data or attributes of the file changed.
+        /// Data or attributes of a file or directory changed.
         MODIFIED = 0x3,
-        /// The file was renamed; this is the old name. The entry with the new name follows.
+        /// A file or directory was renamed; this entry has the old name. The entry with the new
+        /// name follows.
         RENAMED_OLD_NAME = 0x4,
-        /// The file was renamed; this is the new name.
+        /// A file or directory was renamed; this entry has the new name.
         RENAMED_NEW_NAME = 0x5,
-        /// A stream was created.
+        /// A named stream of a file was created.
         ADDED_STREAM = 0x6,
-        /// A stream was deleted.
+        /// A named stream of a file was deleted.
         REMOVED_STREAM = 0x7,
-        /// A stream was modified.
+        /// Data of a named stream changed.
         MODIFIED_STREAM = 0x8,
-        /// The object identifier was removed.
+        /// A file with an object identifier was deleted. Only the NTFS system directory for object
+        /// identifiers reports it.
         REMOVED_BY_DELETE = 0x9,
-        /// The object identifier was lost when the file moved.
+        /// A created or renamed file did not receive its earlier object identifier, because another
+        /// file uses that identifier.
         ID_NOT_TUNNELLED = 0xA,
-        /// Another file already uses the object identifier.
+        /// A renamed file did not receive its earlier object identifier, because it already has an
+        /// identifier.
         TUNNELLED_ID_COLLISION = 0xB,
     }
 }
 
-/// A change in a directory. \[MS-FSCC\] 2.7.1
+/// A change of a file or directory, in a CHANGE_NOTIFY response. \[MS-FSCC\] 2.7.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNotifyInformation<'a> {
-    /// Kind of the change.
+    /// The kind of the change.
     pub action: FileAction,
-    /// Path relative to the watched directory.
+    /// Path of the changed file or directory, relative to the watched directory.
     pub name: Utf16<'a>,
 }
 
@@ -67,34 +71,36 @@ impl<'a> FileNotifyInformation<'a> {
     }
 }
 
-/// Encodes a list of changes.
+/// Encodes the list of changes for the output buffer of a CHANGE_NOTIFY response.
 #[derive(Clone, Debug)]
 pub struct NotifyWriter(ChainWriter);
 
 impl NotifyWriter {
-    /// A writer of a list of at most `max_len` bytes.
+    /// Creates a writer of a list of at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends a change. Returns false when it does not fit; the response is then
-    /// STATUS_NOTIFY_ENUM_DIR. \[MS-SMB2\] 3.3.5.19
+    /// Appends a change and returns true. Returns false, without a change of the list, when the
+    /// list would exceed its maximum length; the server then responds with STATUS_NOTIFY_ENUM_DIR.
+    /// \[MS-SMB2\] 3.3.5.19
     pub fn push(&mut self, change: &FileNotifyInformation<'_>) -> bool {
         self.0.push(|out| change.encode(out))
     }
 
-    /// The encoded list.
+    /// Returns the encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Iterates over a list of changes.
+/// Iterates over the list of changes in the output buffer of a CHANGE_NOTIFY response. Malformed
+/// entries give errors.
 #[derive(Clone, Debug)]
 pub struct NotifyEntries<'a>(Chain<'a>);
 
 impl<'a> NotifyEntries<'a> {
-    /// The changes in `bytes`.
+    /// Creates the iterator over the encoded changes in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_NOTIFY_INFORMATION", ALIGNMENT))
     }

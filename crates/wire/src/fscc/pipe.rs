@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// Read and completion mode of the local end of a pipe. \[MS-FSCC\] 2.4.37
+/// Read mode and completion mode of the client's end of a named pipe: the information class PIPE.
+/// \[MS-FSCC\] 2.4.37
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePipeInformation {
     /// Read mode: 0 for bytes, 1 for messages.
@@ -36,28 +37,29 @@ impl FilePipeInformation {
     }
 }
 
-/// State of the local end of a pipe. \[MS-FSCC\] 2.4.38
+/// Type, state and buffers of the client's end of a named pipe: the information class PIPE_LOCAL.
+/// \[MS-FSCC\] 2.4.38
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePipeLocalInformation {
-    /// Type: 0 for bytes, 1 for messages.
+    /// Type of the pipe: 0 for a stream of bytes, 1 for messages.
     pub pipe_type: u32,
-    /// Direction: 0 inbound, 1 outbound, 2 both.
+    /// Direction of data: 0 from client to server, 1 from server to client, 2 both.
     pub configuration: u32,
     /// Maximum number of instances of the pipe; 0xFFFFFFFF for no limit.
     pub maximum_instances: u32,
-    /// Number of instances of the pipe.
+    /// Current number of instances of the pipe.
     pub current_instances: u32,
-    /// Capacity in bytes for data to the server.
+    /// Capacity in bytes of the buffer for data from client to server.
     pub inbound_quota: u32,
     /// Number of bytes that the client can read now.
     pub read_data_available: u32,
-    /// Capacity in bytes for data to the client.
+    /// Capacity in bytes of the buffer for data from server to client.
     pub outbound_quota: u32,
     /// Number of bytes that the client can write now.
     pub write_quota_available: u32,
-    /// State: 1 disconnected, 2 listening, 3 connected, 4 closing.
+    /// State of the pipe: 1 disconnected, 2 listening, 3 connected, 4 closing.
     pub state: u32,
-    /// End of the pipe: 0 for the client's, 1 for the server's.
+    /// The end of the pipe that the structure describes: 0 for the client's, 1 for the server's.
     pub end: u32,
 }
 

@@ -9,23 +9,24 @@ use crate::error::DecodeError;
 use crate::open_enum::open_flags;
 use crate::text::Utf16;
 
-/// SET_INFO: rename the file. \[MS-FSCC\] 2.4.42.2
+/// The information class RENAME of SET_INFO: the client renames the open file. \[MS-FSCC\] 2.4.42.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileRenameInformation<'a> {
     /// Whether the rename replaces an existing file with the new name.
     pub is_replacing: bool,
-    /// RootDirectory; always 0 on the network.
+    /// Handle of a directory that the name is relative to; always 0 on the network.
     pub root_directory: u64,
     /// The new path from the root of the share. Some clients add a leading backslash; smbclient
     /// does so for a hard link.
     pub name: Utf16<'a>,
 }
 
-/// SET_INFO: create a hard link. \[MS-FSCC\] 2.4.28.2
+/// The information class LINK of SET_INFO: the client creates a hard link to the open file.
+/// \[MS-FSCC\] 2.4.28.2
 pub type FileLinkInformation<'a> = FileRenameInformation<'a>;
 
 impl<'a> FileRenameInformation<'a> {
-    /// Length of the structure before the name in bytes, and the minimum that Windows accepts.
+    /// Length in bytes of the encoded structure before the name. Windows refuses a shorter buffer.
     /// \[MS-FSA\] 2.1.5.15.12
     pub const LEN: usize = 20;
 
@@ -53,31 +54,33 @@ impl<'a> FileRenameInformation<'a> {
 }
 
 open_flags! {
-    /// Flags of a rename. \[MS-FSCC\] 2.4.43
+    /// Flags of a rename by the information class RENAME_EX. \[MS-FSCC\] 2.4.43
     RenameFlags(u32) {
-        /// Replace an existing file with the new name.
+        /// Replace an existing file that has the new name.
         REPLACE_IF_EXISTS = 0x0000_0001,
-        /// Replace the existing file even while it is open.
+        /// Replace an existing file with the new name even while it is open.
         POSIX_SEMANTICS = 0x0000_0002,
-        /// Do not inherit the pin state of the target directory.
+        /// The renamed file does not inherit from the new directory whether its data stay on local
+        /// storage.
         SUPPRESS_PIN_STATE_INHERITANCE = 0x0000_0004,
-        /// Do not inherit the storage reserve of the target directory.
+        /// The renamed file does not inherit the storage reserve of the new directory.
         SUPPRESS_STORAGE_RESERVE_INHERITANCE = 0x0000_0008,
         /// Resize storage reserves so that the available space of the volume does not increase.
         NO_INCREASE_AVAILABLE_SPACE = 0x0000_0010,
         /// Resize storage reserves so that the available space of the volume does not decrease.
         NO_DECREASE_AVAILABLE_SPACE = 0x0000_0020,
-        /// Replace the existing file even if it is read-only.
+        /// Replace an existing file with the new name even if it is read-only.
         IGNORE_READONLY_ATTRIBUTE = 0x0000_0040,
     }
 }
 
-/// SET_INFO: rename the file, with flags. \[MS-FSCC\] 2.4.43
+/// The information class RENAME_EX of SET_INFO: the client renames the open file, with flags.
+/// \[MS-FSCC\] 2.4.43
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileRenameInformationEx<'a> {
-    /// Flags of the rename.
+    /// Whether and how the rename replaces an existing file.
     pub flags: RenameFlags,
-    /// RootDirectory; always 0 on the network.
+    /// Handle of a directory that the name is relative to; always 0 on the network.
     pub root_directory: u64,
     /// The new path from the root of the share, without a leading backslash.
     pub name: Utf16<'a>,

@@ -50,33 +50,37 @@ fn same<T>(value: T) -> T {
 }
 
 single! {
-    /// Identifier of a file, equal to the identifier in a directory listing. \[MS-FSCC\] 2.4.27
+    /// 64-bit identifier of a file, equal to the identifier in a directory listing: the information
+    /// class INTERNAL. \[MS-FSCC\] 2.4.27
     FileInternalInformation {
-        /// Identifier, unique on the volume.
+        /// Identifier of the file, unique on the volume.
         index_number: u64, "IndexNumber", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// Length of the extended attributes. \[MS-FSCC\] 2.4.13
+    /// Length of the extended attributes of a file: the information class EA. \[MS-FSCC\] 2.4.13
     FileEaInformation {
-        /// Length of the FILE_FULL_EA_INFORMATION list in bytes; 0 for none.
+        /// Length in bytes of the file's extended attributes, as a FILE_FULL_EA_INFORMATION list; 0
+        /// for none.
         ea_size: u32, "EaSize", u32, put_u32, same, same
     }
 }
 
 single! {
-    /// Access rights of the open. \[MS-FSCC\] 2.4.1
+    /// Access rights of an open: the information class ACCESS. \[MS-FSCC\] 2.4.1
     FileAccessInformation {
-        /// The granted access rights.
+        /// The access rights that the server granted to the open.
         access_flags: AccessMask, "AccessFlags", u32, put_u32, AccessMask, |mask: AccessMask| mask.0
     }
 }
 
 single! {
-    /// The position of the open. \[MS-FSCC\] 2.4.40
+    /// A byte offset that the server stores with an open: the information class POSITION.
+    /// \[MS-FSCC\] 2.4.40
     FilePositionInformation {
-        /// Offset in bytes from the start of the file. A server only stores it.
+        /// Offset in bytes from the start of the file. A server only stores it; READ and WRITE do
+        /// not use it.
         current_byte_offset: u64, "CurrentByteOffset", u64, put_u64, same, same
     }
 }
@@ -84,31 +88,32 @@ single! {
 open_flags! {
     /// I/O mode of an open: a subset of the CreateOptions. \[MS-FSCC\] 2.4.31
     ModeFlags(u32) {
-        /// A write completes when the data are on stable storage.
+        /// Every write completes only when the data are on stable storage.
         WRITE_THROUGH = 0x0000_0002,
-        /// The application reads the file from start to end.
+        /// A hint: the application reads the file from start to end.
         SEQUENTIAL_ONLY = 0x0000_0004,
-        /// The data are not cached.
+        /// The server does not cache the data of the file.
         NO_INTERMEDIATE_BUFFERING = 0x0000_0008,
-        /// Local to the client.
+        /// Local I/O mode of the client: waits can be alerted. Servers ignore it.
         SYNCHRONOUS_IO_ALERT = 0x0000_0010,
-        /// Local to the client.
+        /// Local I/O mode of the client: waits cannot be alerted. Servers ignore it.
         SYNCHRONOUS_IO_NONALERT = 0x0000_0020,
-        /// The file is deleted when the open closes.
+        /// The server deletes the file when the open closes.
         DELETE_ON_CLOSE = 0x0000_1000,
     }
 }
 
 single! {
-    /// I/O mode of the open. \[MS-FSCC\] 2.4.31
+    /// I/O mode of an open: the information class MODE. \[MS-FSCC\] 2.4.31
     FileModeInformation {
-        /// The mode bits.
+        /// The mode bits of the open, a subset of its create options.
         mode: ModeFlags, "Mode", u32, put_u32, ModeFlags, |mode: ModeFlags| mode.0
     }
 }
 
 single! {
-    /// Buffer alignment that the device requires. \[MS-FSCC\] 2.4.3
+    /// Alignment of buffers in memory that the device requires: the information class ALIGNMENT.
+    /// \[MS-FSCC\] 2.4.3
     FileAlignmentInformation {
         /// 0 for no alignment, else the alignment in bytes less one: a power of two less one.
         alignment_requirement: u32, "AlignmentRequirement", u32, put_u32, same, same
@@ -116,25 +121,26 @@ single! {
 }
 
 single! {
-    /// SET_INFO: the space allocated to the file. A value below its length truncates the file.
-    /// \[MS-FSCC\] 2.4.4
+    /// The information class ALLOCATION of SET_INFO: the client sets the space allocated to the
+    /// file. A value below the length of the file truncates it. \[MS-FSCC\] 2.4.4
     FileAllocationInformation {
-        /// Allocated space in bytes; a signed integer on the wire.
+        /// Space allocated to the file, in bytes; a signed integer on the wire.
         allocation_size: u64, "AllocationSize", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// SET_INFO: the length of the file. \[MS-FSCC\] 2.4.14
+    /// The information class END_OF_FILE of SET_INFO: the client sets the length of the file.
+    /// \[MS-FSCC\] 2.4.14
     FileEndOfFileInformation {
-        /// Length in bytes; a signed integer on the wire.
+        /// Length of the file in bytes; a signed integer on the wire.
         end_of_file: u64, "EndOfFile", u64, put_u64, same, same
     }
 }
 
 single! {
-    /// SET_INFO: the valid data length, the length of the written part of the file. \[MS-FSCC\]
-    /// 2.4.50
+    /// The information class VALID_DATA_LENGTH of SET_INFO: the client sets the length of the
+    /// written part of the file. \[MS-FSCC\] 2.4.50
     FileValidDataLengthInformation {
         /// Valid data length in bytes; a signed integer on the wire.
         valid_data_length: u64, "ValidDataLength", u64, put_u64, same, same
@@ -142,21 +148,23 @@ single! {
 }
 
 single! {
-    /// SET_INFO: whether the file system deletes the file at its last close. \[MS-FSCC\] 2.4.11
+    /// The information class DISPOSITION of SET_INFO: the client marks the file for deletion at its
+    /// last close, or clears the mark. \[MS-FSCC\] 2.4.11
     FileDispositionInformation {
-        /// Whether to delete the file.
+        /// Whether the file system deletes the file when its last open closes.
         is_delete_pending: bool, "DeletePending", u8, put_u8, |byte| byte != 0, u8::from
     }
 }
 
 open_flags! {
-    /// Flags of a deletion. \[MS-FSCC\] 2.4.12
+    /// Flags of a deletion by the information class DISPOSITION_EX. \[MS-FSCC\] 2.4.12
     DispositionFlags(u32) {
-        /// Delete the file; without this flag, cancel the deletion.
+        /// Delete the file; without this flag, cancel a pending deletion.
         DELETE = 0x0000_0001,
-        /// Remove the name immediately, and the file at its last close.
+        /// Remove the name when the requesting open closes, even while other opens exist. Without
+        /// the flag, the name stays until the last open closes.
         POSIX_SEMANTICS = 0x0000_0002,
-        /// Fail if the file has a mapped image section.
+        /// Fail if a running program has mapped the file as an image.
         FORCE_IMAGE_SECTION_CHECK = 0x0000_0004,
         /// Set or clear the DELETE_ON_CLOSE option of the open.
         ON_CLOSE = 0x0000_0008,
@@ -166,9 +174,10 @@ open_flags! {
 }
 
 single! {
-    /// SET_INFO: delete the file, with flags. \[MS-FSCC\] 2.4.12
+    /// The information class DISPOSITION_EX of SET_INFO: the client deletes the file, with flags.
+    /// \[MS-FSCC\] 2.4.12
     FileDispositionInformationEx {
-        /// Flags of the deletion.
+        /// Whether and how the server deletes the file.
         flags: DispositionFlags, "Flags", u32, put_u32,
         DispositionFlags, |flags: DispositionFlags| flags.0
     }

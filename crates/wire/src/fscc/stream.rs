@@ -11,14 +11,15 @@ use crate::text::Utf16;
 /// Alignment of the entries in bytes.
 const ALIGNMENT: usize = 8;
 
-/// A stream of a file. \[MS-FSCC\] 2.4.49
+/// A stream of a file: its name and sizes. \[MS-FSCC\] 2.4.49
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileStreamInformation<'a> {
     /// Length of the stream in bytes.
     pub stream_size: u64,
     /// Space allocated to the stream, in bytes.
     pub allocation_size: u64,
-    /// Name with type: "::$DATA" for the data of the file, ":notes:$DATA" for a named stream.
+    /// Name of the stream with its type: "::$DATA" for the data of the file, ":notes:$DATA" for a
+    /// named stream.
     pub name: Utf16<'a>,
 }
 
@@ -43,33 +44,35 @@ impl<'a> FileStreamInformation<'a> {
     }
 }
 
-/// Encodes a list of streams.
+/// Encodes the list of a file's streams for the information class STREAM.
 #[derive(Clone, Debug)]
 pub struct StreamWriter(ChainWriter);
 
 impl StreamWriter {
-    /// A writer of a list of at most `max_len` bytes.
+    /// Creates a writer of a list of at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends a stream. Returns false when it does not fit.
+    /// Appends a stream and returns true. Returns false, without a change, when the list would
+    /// exceed its maximum length.
     pub fn push(&mut self, stream: &FileStreamInformation<'_>) -> bool {
         self.0.push(|out| stream.encode(out))
     }
 
-    /// The encoded list.
+    /// Returns the encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Iterates over a list of streams.
+/// Iterates over the encoded list of a file's streams, in the information class STREAM. Malformed
+/// entries give errors.
 #[derive(Clone, Debug)]
 pub struct Streams<'a>(Chain<'a>);
 
 impl<'a> Streams<'a> {
-    /// The streams in `bytes`.
+    /// Creates the iterator over the encoded streams in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_STREAM_INFORMATION", ALIGNMENT))
     }

@@ -10,21 +10,22 @@ use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 use crate::time::FileTime;
 
-/// Label, serial number and creation time of a volume. \[MS-FSCC\] 2.5.9
+/// Label, serial number and creation time of a volume: the information class VOLUME. \[MS-FSCC\]
+/// 2.5.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsVolumeInformation<'a> {
     /// Time of the creation of the volume.
     pub created: FileTime,
-    /// Serial number of the volume.
+    /// Serial number that the file system assigned to the volume.
     pub serial_number: u32,
-    /// Whether the file system supports object identifiers.
+    /// Whether the file system supports object identifiers of files.
     pub supports_objects: bool,
-    /// Label of the volume.
+    /// Label of the volume: a name for display.
     pub label: Utf16<'a>,
 }
 
 impl<'a> FileFsVolumeInformation<'a> {
-    /// Length of the structure before the label, in bytes.
+    /// Length in bytes of the encoded structure before the label.
     pub const FIXED_LEN: usize = 18;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
@@ -55,15 +56,16 @@ impl<'a> FileFsVolumeInformation<'a> {
     }
 }
 
-/// SET_INFO: the label. \[MS-FSCC\] 2.5.5
+/// The information class LABEL of SET_INFO: the client sets the label of the volume. \[MS-FSCC\]
+/// 2.5.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsLabelInformation<'a> {
-    /// Label of the volume.
+    /// The new label of the volume, a name for display.
     pub label: Utf16<'a>,
 }
 
 impl<'a> FileFsLabelInformation<'a> {
-    /// Length of the structure before the label, in bytes.
+    /// Length in bytes of the encoded structure before the label.
     pub const FIXED_LEN: usize = 4;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
@@ -80,12 +82,12 @@ impl<'a> FileFsLabelInformation<'a> {
     }
 }
 
-/// Free and total space of a volume. \[MS-FSCC\] 2.5.8
+/// Free and total space of a volume: the information class SIZE. \[MS-FSCC\] 2.5.8
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsSizeInformation {
-    /// Total number of allocation units that the user may use.
+    /// Total number of allocation units on the volume that the user may use.
     pub total_allocation_units: u64,
-    /// Number of free allocation units.
+    /// Number of free allocation units that the user may use.
     pub available_allocation_units: u64,
     /// Number of sectors in an allocation unit.
     pub sectors_per_allocation_unit: u32,
@@ -119,43 +121,44 @@ impl FileFsSizeInformation {
 }
 
 open_enum! {
-    /// Type of a device. \[MS-FSCC\] 2.5.10
+    /// Type of the device that a volume is on. \[MS-FSCC\] 2.5.10
     DeviceType(u32) {
-        /// A CD or DVD.
+        /// The volume is on a CD or DVD.
         CD_ROM = 0x0000_0002,
-        /// A disk.
+        /// The volume is on a disk, or another medium for files.
         DISK = 0x0000_0007,
     }
 }
 
 open_flags! {
-    /// Characteristics of a device. \[MS-FSCC\] 2.5.10
+    /// Characteristics of the device that a volume is on. \[MS-FSCC\] 2.5.10
     DeviceCharacteristics(u32) {
         /// The medium is removable.
         REMOVABLE_MEDIA = 0x0000_0001,
         /// The device is read-only.
         READ_ONLY_DEVICE = 0x0000_0002,
-        /// A floppy disk.
+        /// The device is a floppy disk drive.
         FLOPPY_DISKETTE = 0x0000_0004,
         /// The medium can be written once.
         WRITE_ONCE_MEDIA = 0x0000_0008,
         /// The device is on a network, in the view of the server.
         REMOTE_DEVICE = 0x0000_0010,
-        /// The device is mounted.
+        /// A file system on the device is mounted.
         DEVICE_IS_MOUNTED = 0x0000_0020,
-        /// The volume is virtual.
+        /// The volume is virtual, without a separate device.
         VIRTUAL_VOLUME = 0x0000_0040,
-        /// The device checks a security descriptor in every open.
+        /// The device checks its security descriptor in every open of a file on it.
         DEVICE_SECURE_OPEN = 0x0000_0100,
     }
 }
 
-/// Type and characteristics of the device. \[MS-FSCC\] 2.5.10
+/// Type and characteristics of the device that a volume is on: the information class DEVICE.
+/// \[MS-FSCC\] 2.5.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsDeviceInformation {
-    /// Type of the device.
+    /// Type of the device, such as a disk.
     pub device_type: DeviceType,
-    /// Characteristics of the device.
+    /// Characteristics of the device, such as a removable medium.
     pub characteristics: DeviceCharacteristics,
 }
 
@@ -183,25 +186,25 @@ impl FileFsDeviceInformation {
 open_flags! {
     /// Features of a file system. \[MS-FSCC\] 2.5.1
     FileSystemAttributes(u32) {
-        /// Names that differ only in case are different names.
+        /// The file system distinguishes names that differ only in case.
         CASE_SENSITIVE_SEARCH = 0x0000_0001,
         /// The file system preserves the case of names.
         CASE_PRESERVED_NAMES = 0x0000_0002,
-        /// Names are Unicode on disk.
+        /// The file system stores names in Unicode.
         UNICODE_ON_DISK = 0x0000_0004,
         /// The file system stores and enforces access control lists.
         PERSISTENT_ACLS = 0x0000_0008,
         /// The file system supports compression of files.
         FILE_COMPRESSION = 0x0000_0010,
-        /// The file system supports quotas of users.
+        /// The file system supports disk quotas of users.
         VOLUME_QUOTAS = 0x0000_0020,
-        /// The file system supports sparse files.
+        /// The file system supports sparse files, in which ranges without data take no space.
         SUPPORTS_SPARSE_FILES = 0x0000_0040,
-        /// The file system supports reparse points.
+        /// The file system supports reparse points, such as symbolic links.
         SUPPORTS_REPARSE_POINTS = 0x0000_0080,
-        /// The file system supports remote storage.
+        /// The file system can move data of files to remote storage.
         SUPPORTS_REMOTE_STORAGE = 0x0000_0100,
-        /// A close returns information about the cleanup.
+        /// Closing a file returns information about its deletion.
         RETURNS_CLEANUP_RESULT_INFO = 0x0000_0200,
         /// The file system supports deletes and renames with POSIX semantics.
         SUPPORTS_POSIX_UNLINK_RENAME = 0x0000_0400,
@@ -215,7 +218,7 @@ open_flags! {
         NAMED_STREAMS = 0x0004_0000,
         /// The volume is read-only.
         READ_ONLY_VOLUME = 0x0008_0000,
-        /// The volume can be written once, sequentially.
+        /// The volume can be written once only, sequentially.
         SEQUENTIAL_WRITE_ONCE = 0x0010_0000,
         /// The file system supports transactions.
         SUPPORTS_TRANSACTIONS = 0x0020_0000,
@@ -227,30 +230,31 @@ open_flags! {
         SUPPORTS_OPEN_BY_FILE_ID = 0x0100_0000,
         /// The file system has a journal of changes (USN).
         SUPPORTS_USN_JOURNAL = 0x0200_0000,
-        /// The file system supports integrity streams.
+        /// The file system supports checksums of file data (integrity streams).
         SUPPORTS_INTEGRITY_STREAMS = 0x0400_0000,
-        /// Files can share extents.
+        /// Files can share extents, so that a copy takes no space.
         SUPPORTS_BLOCK_REFCOUNTING = 0x0800_0000,
-        /// The file system tracks the valid data length sparsely.
+        /// The file system tracks the valid data of a file in several ranges.
         SUPPORTS_SPARSE_VDL = 0x1000_0000,
-        /// The file system supports placeholder files (ghosting).
+        /// The file system supports placeholder files for data in another storage.
         SUPPORTS_GHOSTING = 0x4000_0000,
     }
 }
 
-/// Features and name of the file system. \[MS-FSCC\] 2.5.1
+/// Features and name of the file system of a volume: the information class ATTRIBUTE. \[MS-FSCC\]
+/// 2.5.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsAttributeInformation<'a> {
-    /// Features of the file system.
+    /// Features that the file system supports.
     pub attributes: FileSystemAttributes,
-    /// Maximum length of a file name in characters.
+    /// Maximum length of one component of a path, in UTF-16 code units.
     pub maximum_component_name_length: u32,
     /// Name of the file system, for example "NTFS".
     pub file_system_name: Utf16<'a>,
 }
 
 impl<'a> FileFsAttributeInformation<'a> {
-    /// Length of the structure before the name, in bytes.
+    /// Length in bytes of the encoded structure before the name.
     pub const FIXED_LEN: usize = 12;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
@@ -274,43 +278,44 @@ impl<'a> FileFsAttributeInformation<'a> {
 }
 
 open_flags! {
-    /// Quota and logging flags of a volume. \[MS-FSCC\] 2.5.2
+    /// Disk quota and logging flags of a volume. \[MS-FSCC\] 2.5.2
     ControlFlags(u32) {
-        /// The file system tracks quotas.
+        /// The file system tracks disk quotas but does not enforce them.
         QUOTA_TRACK = 0x0000_0001,
-        /// The file system tracks and enforces quotas.
+        /// The file system tracks and enforces disk quotas.
         QUOTA_ENFORCE = 0x0000_0002,
-        /// The content index is disabled.
+        /// Content indexing of the volume is disabled.
         CONTENT_INDEX_DISABLED = 0x0000_0008,
-        /// The system logs when a user exceeds the quota threshold.
+        /// The system logs when a user exceeds the warning threshold of the disk quota.
         LOG_QUOTA_THRESHOLD = 0x0000_0010,
-        /// The system logs when a user exceeds the quota limit.
+        /// The system logs when a user exceeds the limit of the disk quota.
         LOG_QUOTA_LIMIT = 0x0000_0020,
         /// The system logs when the free space of the volume falls below its threshold.
         LOG_VOLUME_THRESHOLD = 0x0000_0040,
         /// The system logs when the volume is full.
         LOG_VOLUME_LIMIT = 0x0000_0080,
-        /// The quota information is incomplete.
+        /// The disk quota information is incomplete.
         QUOTAS_INCOMPLETE = 0x0000_0100,
-        /// The file system is rebuilding the quota information.
+        /// The file system is rebuilding the disk quota information.
         QUOTAS_REBUILDING = 0x0000_0200,
     }
 }
 
-/// Default quotas and content indexing of a volume. \[MS-FSCC\] 2.5.2
+/// Default disk quotas and content indexing of a volume: the information class CONTROL. \[MS-FSCC\]
+/// 2.5.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsControlInformation {
-    /// Minimum free space in bytes to start content indexing.
+    /// Minimum free space of the volume, in bytes, to start content indexing.
     pub free_space_start_filtering: u64,
-    /// Minimum free space in bytes to continue content indexing.
+    /// Minimum free space of the volume, in bytes, to continue content indexing.
     pub free_space_threshold: u64,
-    /// Minimum free space in bytes; below it, content indexing stops.
+    /// Free space of the volume, in bytes, below which content indexing stops.
     pub free_space_stop_filtering: u64,
-    /// Default warning threshold of a user in bytes; 0xFFFFFFFFFFFFFFFF for none.
+    /// Default warning threshold of a user's disk quota in bytes; 0xFFFFFFFFFFFFFFFF for none.
     pub default_quota_threshold: u64,
-    /// Default quota of a user in bytes; 0xFFFFFFFFFFFFFFFF for no limit.
+    /// Default limit of a user's disk quota in bytes; 0xFFFFFFFFFFFFFFFF for none.
     pub default_quota_limit: u64,
-    /// Quota and logging flags.
+    /// Whether the system enforces and logs disk quotas.
     pub flags: ControlFlags,
 }
 
@@ -346,14 +351,15 @@ impl FileFsControlInformation {
     }
 }
 
-/// Free and total space, for the user and in all. \[MS-FSCC\] 2.5.4
+/// Free and total space of a volume, for the user and in all: the information class FULL_SIZE.
+/// \[MS-FSCC\] 2.5.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsFullSizeInformation {
-    /// Total number of allocation units that the user may use.
+    /// Total number of allocation units on the volume that the user may use.
     pub total_allocation_units: u64,
-    /// Number of free allocation units for the user.
+    /// Number of free allocation units that the user may use.
     pub caller_available_allocation_units: u64,
-    /// Number of free allocation units in all.
+    /// Number of free allocation units on the volume, regardless of the user's quota.
     pub actual_available_allocation_units: u64,
     /// Number of sectors in an allocation unit.
     pub sectors_per_allocation_unit: u32,
@@ -388,12 +394,12 @@ impl FileFsFullSizeInformation {
     }
 }
 
-/// Object identifier of the volume. \[MS-FSCC\] 2.5.6
+/// Object identifier of a volume: the information class OBJECT_ID. \[MS-FSCC\] 2.5.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFsObjectIdInformation {
-    /// Object identifier.
+    /// Identifier of the volume, a GUID.
     pub object_id: Guid,
-    /// Additional information, defined by the file system.
+    /// Additional information about the volume, in a format that the file system defines.
     pub extended_info: [u8; 48],
 }
 
@@ -419,31 +425,32 @@ impl FileFsObjectIdInformation {
 }
 
 open_flags! {
-    /// Flags of a sector layout. \[MS-FSCC\] 2.5.7
+    /// Flags of the sector layout of a device. \[MS-FSCC\] 2.5.7
     SectorSizeFlags(u32) {
-        /// The first logical sector is aligned with a physical sector.
+        /// The first logical sector of the device is aligned with a physical sector.
         ALIGNED_DEVICE = 0x0000_0001,
-        /// The partition is aligned with a physical sector.
+        /// The partition of the volume is aligned with a physical sector.
         PARTITION_ALIGNED_ON_DEVICE = 0x0000_0002,
-        /// The device has no seek penalty.
+        /// The device has no seek penalty, such as a solid-state disk.
         NO_SEEK_PENALTY = 0x0000_0004,
-        /// The device supports TRIM.
+        /// The device supports TRIM, which releases unused sectors.
         TRIM_ENABLED = 0x0000_0008,
     }
 }
 
-/// Sector lengths and alignment of the device. \[MS-FSCC\] 2.5.7
+/// Sector lengths and alignment of the device that a volume is on: the information class
+/// SECTOR_SIZE. \[MS-FSCC\] 2.5.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsSectorSizeInformation {
     /// Length of a logical sector in bytes.
     pub logical_bytes_per_sector: u32,
     /// Number of bytes that the device writes atomically.
     pub physical_bytes_per_sector_for_atomicity: u32,
-    /// Preferred length of a write in bytes.
+    /// Length of a write in bytes that performs best on the device.
     pub physical_bytes_per_sector_for_performance: u32,
     /// Length in bytes that the file system uses for a physical sector.
     pub effective_physical_bytes_per_sector_for_atomicity: u32,
-    /// Flags of the sector layout.
+    /// Alignment and properties of the device.
     pub flags: SectorSizeFlags,
     /// Distance in bytes from the first physical to the first logical sector; 0xFFFFFFFF if
     /// unknown.

@@ -6,10 +6,11 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::layout::u32_of;
 
-/// Output of SRV_REQUEST_RESUME_KEY. \[MS-SMB2\] 2.2.32.3
+/// Output of FSCTL_SRV_REQUEST_RESUME_KEY: the key that names an open as the source of a copy.
+/// \[MS-SMB2\] 2.2.32.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeKeyResponse {
-    /// Key that identifies the open.
+    /// Opaque key that identifies the open on the server.
     pub resume_key: [u8; 24],
 }
 
@@ -17,14 +18,15 @@ impl ResumeKeyResponse {
     /// Length of the output in bytes.
     pub const LEN: u32 = 32;
 
-    /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_REQUEST_RESUME_KEY.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_REQUEST_RESUME_KEY. Fails when
+    /// `output` has less than 24 bytes.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let resume_key = Reader::new(output).array("ResumeKey")?;
         Ok(Self { resume_key })
     }
 
-    /// Encodes the output buffer: the key, a ContextLength of zero, and four bytes of Context,
-    /// which Windows sends regardless and Samba's clients read.
+    /// Encodes the output buffer of 32 bytes: the key, a ContextLength of zero, and four bytes of
+    /// Context, which Windows sends regardless and Samba's clients read.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = self.resume_key.to_vec();
         output.put_u32(0);
@@ -33,7 +35,7 @@ impl ResumeKeyResponse {
     }
 }
 
-/// A range to copy. \[MS-SMB2\] 2.2.31.1.1
+/// A range that the server copies from the source file to the target file. \[MS-SMB2\] 2.2.31.1.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Offset in bytes in the source file.
@@ -44,12 +46,13 @@ pub struct Chunk {
     pub length: u32,
 }
 
-/// Input of SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE. \[MS-SMB2\] 2.2.31.1
+/// Input of FSCTL_SRV_COPYCHUNK and FSCTL_SRV_COPYCHUNK_WRITE: the client asks the server to copy
+/// ranges into the open target file. \[MS-SMB2\] 2.2.31.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyChunkRequest {
-    /// Key of the source open, from SRV_REQUEST_RESUME_KEY.
+    /// Key of the open source file, from FSCTL_SRV_REQUEST_RESUME_KEY.
     pub source_key: [u8; 24],
-    /// The ranges to copy.
+    /// The ranges that the server copies, in this order.
     pub chunks: Vec<Chunk>,
 }
 
@@ -58,7 +61,7 @@ const CHUNK_LEN: u64 = 24;
 
 impl CopyChunkRequest {
     /// Decodes the input buffer of an IOCTL request with FSCTL_SRV_COPYCHUNK or
-    /// FSCTL_SRV_COPYCHUNK_WRITE.
+    /// FSCTL_SRV_COPYCHUNK_WRITE. Fails when `input` is shorter than its number of ranges requires.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let source_key = reader.array("SourceKey")?;
@@ -103,15 +106,16 @@ fn decode_chunk(reader: &mut Reader<'_>) -> Result<Chunk, DecodeError> {
     })
 }
 
-/// Output of SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE: the progress, or with status INVALID_PARAMETER
-/// the limits of the server. \[MS-SMB2\] 2.2.32.1
+/// Output of FSCTL_SRV_COPYCHUNK and FSCTL_SRV_COPYCHUNK_WRITE: the progress of the copy, or with
+/// status INVALID_PARAMETER the limits of the server. \[MS-SMB2\] 2.2.32.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyChunkResponse {
-    /// Number of copied ranges; or maximum number of ranges in a request.
+    /// Number of ranges that the server copied; or the maximum number of ranges in a request.
     pub chunks_written: u32,
-    /// Number of bytes copied of the range that failed; or maximum length of a range in bytes.
+    /// Number of bytes that the server copied of the range that failed; or the maximum length of a
+    /// range in bytes.
     pub chunk_bytes_written: u32,
-    /// Number of bytes copied in all; or maximum number of bytes in a request.
+    /// Number of bytes that the server copied in all; or the maximum number of bytes in a request.
     pub total_bytes_written: u32,
 }
 
@@ -120,7 +124,7 @@ impl CopyChunkResponse {
     pub const LEN: u32 = 12;
 
     /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_COPYCHUNK or
-    /// FSCTL_SRV_COPYCHUNK_WRITE.
+    /// FSCTL_SRV_COPYCHUNK_WRITE. Fails when `output` has less than 12 bytes.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {

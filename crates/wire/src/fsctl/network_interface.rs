@@ -17,38 +17,42 @@ open_flags! {
     }
 }
 
-/// The address of a network interface. \[MS-SMB2\] 2.2.32.5.1
+/// The IP address of a network interface of the server. \[MS-SMB2\] 2.2.32.5.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketAddress {
     /// An IPv4 address in network byte order; family 0x0002. \[MS-SMB2\] 2.2.32.5.1.1
     V4([u8; 4]),
     /// An IPv6 address in network byte order; family 0x0017. \[MS-SMB2\] 2.2.32.5.1.2
     V6([u8; 16]),
-    /// An address of another family, with the family; the 126 bytes of the address are ignored.
+    /// An address of another family, with the number of the family. The other 126 bytes are
+    /// ignored.
     Other(u16),
 }
 
-/// An address of a network interface, in the output of QUERY_NETWORK_INTERFACE_INFO. \[MS-SMB2\]
+/// One address of a network interface of the server, to which the client can open a further
+/// channel. It is an element in the output of FSCTL_QUERY_NETWORK_INTERFACE_INFO. \[MS-SMB2\]
 /// 2.2.32.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkInterface {
-    /// Index of the interface. Several elements may have the same index.
+    /// Index of the interface on the server. Several addresses may have the same index.
     pub if_index: u32,
-    /// Capabilities of the interface.
+    /// Whether the interface supports RSS and RDMA.
     pub capability: InterfaceCapability,
     /// Link speed in bits per second.
     pub link_speed: u64,
-    /// Address of the interface.
+    /// IP address of the interface.
     pub address: SocketAddress,
 }
 
 impl NetworkInterface {
-    /// Length of an element in bytes.
+    /// Length of an encoded element in bytes.
     pub const LEN: usize = 152;
-    /// Maximum number of elements to decode.
+    /// Maximum number of elements that [`Self::decode_list`] accepts.
     pub const MAX_COUNT: usize = 1024;
 
-    /// Decodes the output of QUERY_NETWORK_INTERFACE_INFO.
+    /// Decodes the output of FSCTL_QUERY_NETWORK_INTERFACE_INFO. Fails when an element is
+    /// truncated, its Next offset is not valid, or the list has more than [`Self::MAX_COUNT`]
+    /// elements.
     pub fn decode_list(output: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut interfaces = Vec::new();
         let mut left = output;
@@ -84,7 +88,8 @@ impl NetworkInterface {
         })
     }
 
-    /// Encodes the output of QUERY_NETWORK_INTERFACE_INFO.
+    /// Encodes the output of FSCTL_QUERY_NETWORK_INTERFACE_INFO, with [`Self::LEN`] bytes for each
+    /// element.
     pub fn encode_list(interfaces: &[Self]) -> Vec<u8> {
         let mut output = Vec::with_capacity(interfaces.len() * Self::LEN);
         for (index, interface) in interfaces.iter().enumerate() {

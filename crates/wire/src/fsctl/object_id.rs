@@ -6,16 +6,17 @@ use crate::Guid;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// FILE_OBJECTID_BUFFER, the output of CREATE_OR_GET_OBJECT_ID. \[MS-FSCC\] 2.1.3.1
+/// FILE_OBJECTID_BUFFER: the object identifier of a file, in the output of
+/// FSCTL_CREATE_OR_GET_OBJECT_ID. \[MS-FSCC\] 2.1.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectIdBuffer {
     /// Object identifier of the file, unique on the volume.
     pub object_id: Guid,
     /// Identifier of the volume on which the file was created.
     pub birth_volume_id: Guid,
-    /// Object identifier of the file at its creation.
+    /// Object identifier that the file had at its creation.
     pub birth_object_id: Guid,
-    /// Reserved; zero.
+    /// Reserved identifier of a domain; zero.
     pub domain_id: Guid,
 }
 
@@ -23,7 +24,8 @@ impl ObjectIdBuffer {
     /// Length of the encoded structure in bytes.
     pub const LEN: u32 = 64;
 
-    /// Decodes the output buffer of an IOCTL response with FSCTL_CREATE_OR_GET_OBJECT_ID.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_CREATE_OR_GET_OBJECT_ID. Fails
+    /// when `output` has less than 64 bytes.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {

@@ -7,17 +7,20 @@ use crate::error::DecodeError;
 use crate::layout::u32_of;
 use crate::text::Utf16;
 
-/// Input of PIPE_WAIT. \[MS-FSCC\] 2.3.49
+/// Input of FSCTL_PIPE_WAIT: the client waits until an instance of a named pipe is available.
+/// \[MS-FSCC\] 2.3.49
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeWait<'a> {
-    /// Timeout in units of 100 ns, negative for a duration; `None` for the default of the pipe.
+    /// Maximum time that the server waits, as a signed number in units of 100 ns; a negative number
+    /// is a duration. `None` selects the default timeout of the pipe.
     pub timeout: Option<u64>,
     /// Name of the pipe, without `\PIPE\`.
     pub name: Utf16<'a>,
 }
 
 impl<'a> PipeWait<'a> {
-    /// Decodes the input buffer of an IOCTL request with FSCTL_PIPE_WAIT.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_PIPE_WAIT. Fails when `input` is too
+    /// short.
     pub fn decode(input: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let timeout = reader.u64("Timeout")?;
@@ -42,7 +45,8 @@ impl<'a> PipeWait<'a> {
     }
 }
 
-/// Output of PIPE_PEEK. \[MS-FSCC\] 2.3.46
+/// Output of FSCTL_PIPE_PEEK: the available data of a named pipe, which the server does not remove.
+/// \[MS-FSCC\] 2.3.46
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipePeek<'a> {
     /// State of the pipe: 3 connected, 4 closing.
@@ -53,15 +57,16 @@ pub struct PipePeek<'a> {
     pub number_of_messages: u32,
     /// Length of the first message in bytes.
     pub message_length: u32,
-    /// The first of the available bytes, as many as the client's buffer can hold.
+    /// The first of the available bytes, up to the length of the client's buffer.
     pub data: &'a [u8],
 }
 
 impl<'a> PipePeek<'a> {
-    /// Length of the structure before the data, in bytes.
+    /// Length in bytes of the encoded structure before the data.
     pub const HEAD_LEN: usize = 16;
 
-    /// Decodes the output buffer of an IOCTL response with FSCTL_PIPE_PEEK.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_PIPE_PEEK. Fails when `output` has
+    /// less than 16 bytes.
     pub fn decode(output: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {

@@ -5,17 +5,19 @@ use alloc::vec::Vec;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// Input of SET_ZERO_DATA. \[MS-FSCC\] 2.3.71
+/// Input of FSCTL_SET_ZERO_DATA: the range of a file that the server fills with zeros. \[MS-FSCC\]
+/// 2.3.71
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroData {
-    /// Offset in bytes of the first byte to zero.
+    /// Offset in bytes of the first byte of the range.
     pub file_offset: u64,
     /// Offset in bytes of the first byte after the range.
     pub beyond_final_zero: u64,
 }
 
 impl ZeroData {
-    /// Decodes the input buffer of an IOCTL request with FSCTL_SET_ZERO_DATA.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_SET_ZERO_DATA. Fails when `input`
+    /// has less than 16 bytes.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         Ok(Self {
@@ -33,8 +35,8 @@ impl ZeroData {
     }
 }
 
-/// A range of QUERY_ALLOCATED_RANGES: the input has one, the output any number. \[MS-FSCC\] 2.3.51,
-/// 2.3.52
+/// A range of a file, for FSCTL_QUERY_ALLOCATED_RANGES. The input has one, the range to search; the
+/// output has the allocated ranges in it. \[MS-FSCC\] 2.3.51, 2.3.52
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatedRange {
     /// Offset in bytes of the start of the range.
@@ -47,7 +49,8 @@ impl AllocatedRange {
     /// Length of an encoded range in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes the input buffer of an IOCTL request with FSCTL_QUERY_ALLOCATED_RANGES.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_QUERY_ALLOCATED_RANGES. Fails when
+    /// `input` has less than 16 bytes.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         Ok(Self {
@@ -56,13 +59,14 @@ impl AllocatedRange {
         })
     }
 
-    /// Appends the encoded range: the input, or one range of the output.
+    /// Appends the encoded range to `buffer`: the input, or one range of the output.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.put_u64(self.file_offset);
         buffer.put_u64(self.length);
     }
 
-    /// Decodes the output buffer. Bytes after the last whole range are ignored.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_QUERY_ALLOCATED_RANGES into its
+    /// ranges. Bytes after the last whole range are ignored; no output causes an error.
     pub fn decode_list(output: &[u8]) -> Result<Vec<Self>, DecodeError> {
         output.chunks_exact(Self::LEN).map(Self::decode).collect()
     }

@@ -8,21 +8,23 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::layout::u16_of;
 
-/// Input of VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 2.2.31.4
+/// Input of FSCTL_VALIDATE_NEGOTIATE_INFO: the client repeats its NEGOTIATE request in a signed
+/// message, so that the server detects changes in transit. \[MS-SMB2\] 2.2.31.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidateNegotiateInfoRequest {
-    /// Capabilities of the client's NEGOTIATE request.
+    /// Capabilities that the client sent in its NEGOTIATE request.
     pub capabilities: Capabilities,
-    /// ClientGuid of the NEGOTIATE request.
+    /// ClientGuid that the client sent in its NEGOTIATE request.
     pub guid: Guid,
-    /// SecurityMode of the NEGOTIATE request.
+    /// SecurityMode that the client sent in its NEGOTIATE request.
     pub security_mode: SecurityMode,
-    /// Dialects of the NEGOTIATE request.
+    /// Dialects that the client sent in its NEGOTIATE request, in the same order.
     pub dialects: Vec<Dialect>,
 }
 
 impl ValidateNegotiateInfoRequest {
-    /// Decodes the input buffer of an IOCTL request with FSCTL_VALIDATE_NEGOTIATE_INFO.
+    /// Decodes the input buffer of an IOCTL request with FSCTL_VALIDATE_NEGOTIATE_INFO. Fails when
+    /// `input` is too short.
     pub fn decode(input: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(input);
         let capabilities = Capabilities(reader.u32("Capabilities")?);
@@ -55,21 +57,23 @@ impl ValidateNegotiateInfoRequest {
     }
 }
 
-/// Output of VALIDATE_NEGOTIATE_INFO. \[MS-SMB2\] 2.2.32.6
+/// Output of FSCTL_VALIDATE_NEGOTIATE_INFO: the server repeats its NEGOTIATE response in a signed
+/// message, so that the client detects changes in transit. \[MS-SMB2\] 2.2.32.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidateNegotiateInfoResponse {
-    /// Capabilities of the server's NEGOTIATE response.
+    /// Capabilities that the server sent in its NEGOTIATE response.
     pub capabilities: Capabilities,
-    /// ServerGuid of the NEGOTIATE response.
+    /// ServerGuid that the server sent in its NEGOTIATE response.
     pub guid: Guid,
-    /// SecurityMode of the NEGOTIATE response.
+    /// SecurityMode that the server sent in its NEGOTIATE response.
     pub security_mode: SecurityMode,
-    /// DialectRevision of the NEGOTIATE response.
+    /// Dialect that the server selected in its NEGOTIATE response.
     pub dialect: Dialect,
 }
 
 impl ValidateNegotiateInfoResponse {
-    /// Decodes the output buffer of an IOCTL response with FSCTL_VALIDATE_NEGOTIATE_INFO.
+    /// Decodes the output buffer of an IOCTL response with FSCTL_VALIDATE_NEGOTIATE_INFO. Fails
+    /// when `output` is too short.
     pub fn decode(output: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(output);
         Ok(Self {

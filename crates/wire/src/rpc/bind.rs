@@ -10,27 +10,29 @@ use crate::error::DecodeError;
 use crate::layout::u16_of;
 use crate::open_enum::open_enum;
 
-/// A bind or alter_context: the client requests interfaces. \[C706\] 12.6.4.3
+/// The body of an RPC bind or alter_context: the client requests interfaces. \[C706\] 12.6.4.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
-    /// Maximum length in bytes of a fragment that the client sends.
+    /// Maximum length in bytes of a fragment that the client sends on the connection.
     pub max_xmit_frag: u16,
-    /// Maximum length in bytes of a fragment that the client accepts.
+    /// Maximum length in bytes of a fragment that the client accepts on the connection.
     pub max_recv_frag: u16,
-    /// Association group of the connection; 0 for a new group.
+    /// Identifier of the association group that the connection joins; 0 for a new group.
     pub assoc_group_id: u32,
-    /// The requested interfaces.
+    /// The interfaces that the client requests, at most 255.
     pub contexts: Vec<PresentationContext>,
 }
 
-/// A requested interface, and the transfer syntaxes that the client supports for it.
+/// An RPC interface that a bind requests, and the transfer syntaxes that the client supports for
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentationContext {
-    /// Identifier of the interface in later requests.
+    /// Identifier that the client chose for the interface; its requests carry it.
     pub id: u16,
-    /// The interface and its version.
+    /// UUID and version of the interface.
     pub abstract_syntax: SyntaxId,
-    /// The transfer syntaxes.
+    /// The encodings of arguments that the client supports, such as [`SyntaxId::NDR32`]; at most
+    /// 255.
     pub transfer_syntaxes: Vec<SyntaxId>,
 }
 
@@ -91,7 +93,8 @@ impl PresentationContext {
 }
 
 open_enum! {
-    /// Whether the server accepts an interface. \[C706\] 12.6.3.1, \[MS-RPCE\] 2.2.2.4
+    /// Whether the server accepts one RPC interface of a bind. \[C706\] 12.6.3.1, \[MS-RPCE\]
+    /// 2.2.2.4
     ResultCode(u16) {
         /// The server accepts the interface.
         ACCEPTANCE = 0,
@@ -99,48 +102,51 @@ open_enum! {
         USER_REJECTION = 1,
         /// The RPC runtime of the server refuses the interface.
         PROVIDER_REJECTION = 2,
-        /// The server responds to a feature negotiation.
+        /// The server responds to a feature negotiation, which a bind carries in place of an
+        /// interface.
         NEGOTIATE_ACK = 3,
     }
 }
 
 open_enum! {
-    /// The reason for which the server refuses an interface. \[C706\] 12.6.3.1
+    /// The reason for which the server refuses one RPC interface of a bind. \[C706\] 12.6.3.1
     Reason(u16) {
-        /// No specified reason.
+        /// The server states no reason.
         NOT_SPECIFIED = 0,
         /// The server does not have the interface.
         ABSTRACT_SYNTAX_NOT_SUPPORTED = 1,
-        /// The server supports none of the transfer syntaxes.
+        /// The server supports none of the client's transfer syntaxes.
         PROPOSED_TRANSFER_SYNTAXES_NOT_SUPPORTED = 2,
-        /// The client requests too many interfaces.
+        /// The client requests more interfaces than the server allows.
         LOCAL_LIMIT_EXCEEDED = 3,
     }
 }
 
-/// A bind_ack: the server's response to a bind. \[C706\] 12.6.4.4
+/// The body of an RPC bind_ack or alter_context_resp: the server's response to each requested
+/// interface. \[C706\] 12.6.4.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindAck {
-    /// Maximum length in bytes of a fragment that the server sends.
+    /// Maximum length in bytes of a fragment that the server sends on the connection.
     pub max_xmit_frag: u16,
-    /// Maximum length in bytes of a fragment that the server accepts.
+    /// Maximum length in bytes of a fragment that the server accepts on the connection.
     pub max_recv_frag: u16,
-    /// Association group of the connection.
+    /// Identifier of the association group that the connection belongs to.
     pub assoc_group_id: u32,
-    /// Address for further connections of the group, such as `\PIPE\srvsvc`.
+    /// Address for further connections of the group, such as `\PIPE\srvsvc`; empty when absent or
+    /// not ASCII.
     pub secondary_address: String,
     /// One result for each requested interface, in the same order.
     pub results: Vec<ContextResult>,
 }
 
-/// The server's response to one requested interface.
+/// The server's response to one RPC interface of a bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextResult {
     /// Whether the server accepts the interface.
     pub result: ResultCode,
-    /// Reason for a refusal; with NEGOTIATE_ACK the bits of the accepted features.
+    /// Reason for a refusal. With NEGOTIATE_ACK, the bits of the accepted features.
     pub reason: Reason,
-    /// The selected transfer syntax.
+    /// The transfer syntax that the server selected; all zeros after a refusal.
     pub transfer_syntax: SyntaxId,
 }
 
@@ -213,29 +219,31 @@ impl ContextResult {
 }
 
 open_enum! {
-    /// The reason for which the server refuses a bind. \[C706\] 12.6.3.1, \[MS-RPCE\] 2.2.2.5
+    /// The reason for which the server refuses an RPC bind as a whole. \[C706\] 12.6.3.1,
+    /// \[MS-RPCE\] 2.2.2.5
     RejectReason(u16) {
-        /// No specified reason.
+        /// The server states no reason.
         NOT_SPECIFIED = 0,
         /// The server is temporarily congested.
         TEMPORARY_CONGESTION = 1,
-        /// The server has reached a limit.
+        /// The server has reached a limit, such as that of its connections.
         LOCAL_LIMIT_EXCEEDED = 2,
-        /// The server does not support the version of the protocol.
+        /// The server does not support the client's version of the RPC protocol.
         PROTOCOL_VERSION_NOT_SUPPORTED = 4,
-        /// The server does not support the security provider.
+        /// The server does not support the client's security provider.
         AUTHENTICATION_TYPE_NOT_RECOGNIZED = 8,
-        /// The credentials are wrong.
+        /// The server cannot verify the credentials of the client.
         INVALID_CHECKSUM = 9,
     }
 }
 
-/// A bind_nak: the server refuses a bind as a whole. \[C706\] 12.6.4.5
+/// The body of an RPC bind_nak: the server refuses a bind as a whole. \[C706\] 12.6.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindNak {
     /// Reason for the refusal.
     pub reason: RejectReason,
-    /// Versions of the protocol that the server supports: major and minor.
+    /// Versions of the RPC protocol that the server supports, as (major, minor); at most 255. Some
+    /// servers send none.
     pub versions: Vec<(u8, u8)>,
 }
 

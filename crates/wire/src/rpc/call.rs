@@ -9,24 +9,25 @@ use crate::ids::Guid;
 use crate::layout::u32_of;
 use crate::open_enum::open_enum;
 
-/// A fragment of a request. \[C706\] 12.6.4.9
+/// The body of an RPC request: the arguments of a call, or a part of them. \[C706\] 12.6.4.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Hint for the receiver: length of the stub in this and all later fragments, in bytes; or 0.
+    /// Hint for the receiver: length in bytes of the encoded arguments in this and all later
+    /// fragments; or 0.
     pub alloc_hint: u32,
-    /// Identifier of the interface, from
-    /// [`PresentationContext::id`](super::bind::PresentationContext::id).
+    /// Identifier of the interface, which the client chose in its bind.
     pub context_id: u16,
-    /// Operation number: selects the call of the interface.
+    /// Operation number: selects a call of the interface.
     pub opnum: u16,
-    /// UUID of an object; the interfaces of this crate have no objects.
+    /// UUID of the object that the call applies to; `None` for the interfaces of this crate, which
+    /// have no objects.
     pub object: Option<Guid>,
-    /// The encoded arguments, or a part of them.
+    /// The arguments of the call in NDR encoding (the stub), or a part of them.
     pub stub: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Length of the fragment before its stub, in bytes.
+    /// Length in bytes of the fragment before the arguments, without an object.
     pub const HEAD_LEN: usize = 24;
 
     pub(super) fn decode(reader: &mut Reader<'a>, flags: PacketFlags) -> Result<Self, DecodeError> {
@@ -55,22 +56,22 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A fragment of a response. \[C706\] 12.6.4.10
+/// The body of an RPC response: the results of a call, or a part of them. \[C706\] 12.6.4.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Hint for the receiver: length of the stub in this and all later fragments, in bytes; or 0.
+    /// Hint for the receiver: length in bytes of the encoded results in this and all later
+    /// fragments; or 0.
     pub alloc_hint: u32,
-    /// Identifier of the interface, from
-    /// [`PresentationContext::id`](super::bind::PresentationContext::id).
+    /// Identifier of the interface, which the client chose in its bind.
     pub context_id: u16,
     /// Number of cancels that the server received for the call.
     pub cancel_count: u8,
-    /// The encoded results, or a part of them.
+    /// The results of the call in NDR encoding (the stub), or a part of them.
     pub stub: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Length of the fragment before its stub, in bytes.
+    /// Length in bytes of the fragment before the results.
     pub const HEAD_LEN: usize = 24;
 
     pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -96,7 +97,7 @@ impl<'a> Response<'a> {
 }
 
 open_enum! {
-    /// The status of a fault. \[C706\] Appendix E, \[MS-RPCE\] 3.3.3.5
+    /// The status of an RPC fault: why a call failed. \[C706\] Appendix E, \[MS-RPCE\] 3.3.3.5
     FaultStatus(u32) {
         /// The user may not make the call.
         ACCESS_DENIED = 0x0000_0005,
@@ -108,22 +109,21 @@ open_enum! {
         UNKNOWN_INTERFACE = 0x1C01_0003,
         /// nca_proto_error: the order of the fragments violates the protocol.
         PROTOCOL_ERROR = 0x1C01_000B,
-        /// nca_out_args_too_big: the results are too long.
+        /// nca_out_args_too_big: the results are too long for the client.
         OUT_ARGUMENTS_TOO_BIG = 0x1C01_0013,
-        /// nca_s_fault_remote_no_memory: the arguments are too long.
+        /// nca_s_fault_remote_no_memory: the arguments are too long for the server.
         NO_MEMORY = 0x1C00_001B,
     }
 }
 
-/// A fault: the call failed without a response. \[C706\] 12.6.4.7
+/// The body of an RPC fault: the call failed without results. \[C706\] 12.6.4.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Identifier of the interface, from
-    /// [`PresentationContext::id`](super::bind::PresentationContext::id).
+    /// Identifier of the interface, which the client chose in its bind.
     pub context_id: u16,
     /// Number of cancels that the server received for the call.
     pub cancel_count: u8,
-    /// Status of the fault.
+    /// The reason for which the call failed.
     pub status: FaultStatus,
 }
 
@@ -154,10 +154,12 @@ impl Fault {
     }
 }
 
-/// Encodes a request as fragments of at most `max_fragment` bytes.
+/// Encodes the request of an RPC call as fragments of at most `max_fragment` bytes. `stub` has the
+/// arguments in NDR encoding. `call_id` identifies the call, `context_id` the interface as chosen
+/// in the bind, and `opnum` the operation.
 ///
 /// # Panics
-/// Panics when a fragment of `max_fragment` bytes cannot hold eight bytes of stub.
+/// Panics when `max_fragment` is less than 32 bytes: a header and eight bytes of arguments.
 pub fn request_fragments(
     call_id: u32,
     context_id: u16,
@@ -178,10 +180,11 @@ pub fn request_fragments(
     })
 }
 
-/// Encodes a response as fragments of at most `max_fragment` bytes.
+/// Encodes the response of an RPC call as fragments of at most `max_fragment` bytes. `stub` has the
+/// results in NDR encoding. `call_id` and `context_id` are those of the request.
 ///
 /// # Panics
-/// Panics when a fragment of `max_fragment` bytes cannot hold eight bytes of stub.
+/// Panics when `max_fragment` is less than 32 bytes: a header and eight bytes of results.
 pub fn response_fragments(
     call_id: u32,
     context_id: u16,

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use super::pdu::Header;
 use crate::error::DecodeError;
 
-/// A buffer of received bytes that splits them into fragments.
+/// A buffer of bytes that a pipe received, which splits them into RPC fragments. One write to a
+/// pipe may have a part of a fragment, or several.
 #[derive(Clone, Debug)]
 pub struct Fragments {
     bytes: Vec<u8>,
@@ -16,7 +17,7 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// An empty buffer that accepts fragments of at most `max_fragment` bytes.
+    /// Creates an empty buffer that accepts fragments of at most `max_fragment` bytes.
     pub fn new(max_fragment: u16) -> Self {
         Self {
             bytes: Vec::new(),
@@ -25,21 +26,25 @@ impl Fragments {
         }
     }
 
-    /// Appends received bytes. The caller calls [`Self::take`] until it returns `None` before it
-    /// appends more, so that the buffer holds at most one incomplete fragment.
+    /// Appends received bytes. The caller must call [`Self::take`] until it returns `None` before
+    /// it appends more, so that the buffer holds at most one incomplete fragment.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Number of bytes not yet returned by [`Self::take`].
+    /// Number of received bytes that [`Self::take`] has not yet returned.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Returns the next complete fragment; `None` while it is incomplete. After an error the buffer
-    /// is no longer usable.
+    /// Removes the next complete fragment from the buffer and returns it; `None` while the next
+    /// fragment is incomplete.
+    ///
+    /// # Errors
+    /// Fails when the header of the fragment is not valid, or the fragment exceeds the maximum
+    /// length. The buffer is then not usable anymore.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
         let left = &self.bytes[self.start..];
         if left.len() < Header::LEN {

@@ -32,20 +32,21 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::{open_enum, open_flags};
 
-/// Maximum length in bytes of a bind, and the minimum that every peer must accept in a fragment.
-/// \[C706\] 12.6.2, MustRecvFragSize
+/// Maximum length in bytes of an RPC bind, which is one fragment. Every peer must accept fragments
+/// of this length. \[C706\] 12.6.2, MustRecvFragSize
 pub const MIN_FRAGMENT: u16 = 1432;
-/// Maximum length in bytes of a fragment that Windows offers for a pipe.
+/// Maximum length in bytes of an RPC fragment that Windows offers for a pipe.
 pub const WINDOWS_FRAGMENT: u16 = 4280;
 
-/// An interface or a transfer syntax, with its version: p_syntax_id_t. \[C706\] 12.6.3.1
+/// An RPC interface, or a transfer syntax (an encoding of arguments), with its version:
+/// p_syntax_id_t. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SyntaxId {
-    /// UUID of the interface or syntax.
+    /// UUID of the interface or transfer syntax.
     pub uuid: Guid,
-    /// Major version.
+    /// Major version of the interface or transfer syntax.
     pub major: u16,
-    /// Minor version.
+    /// Minor version of the interface or transfer syntax.
     pub minor: u16,
 }
 
@@ -53,7 +54,8 @@ impl SyntaxId {
     /// Length of an encoded syntax identifier in bytes.
     pub const LEN: usize = 20;
 
-    /// NDR with 32-bit pointers, which all known peers support. \[MS-RPCE\] 2.2.4.12
+    /// The transfer syntax NDR with 32-bit pointers, which all known peers support. \[MS-RPCE\]
+    /// 2.2.4.12
     pub const NDR32: Self = Self {
         uuid: Guid([
             0x04, 0x5D, 0x88, 0x8A, 0xEB, 0x1C, 0xC9, 0x11, 0x9F, 0xE8, 0x08, 0x00, 0x2B, 0x10,
@@ -62,7 +64,7 @@ impl SyntaxId {
         major: 2,
         minor: 0,
     };
-    /// NDR with 64-bit pointers. \[MS-RPCE\] 2.2.4.12
+    /// The transfer syntax NDR with 64-bit pointers. \[MS-RPCE\] 2.2.4.12
     pub const NDR64: Self = Self {
         uuid: Guid([
             0x33, 0x05, 0x71, 0x71, 0xBA, 0xBE, 0x37, 0x49, 0x83, 0x19, 0xB5, 0xDB, 0xEF, 0x9C,
@@ -72,8 +74,8 @@ impl SyntaxId {
         minor: 0,
     };
 
-    /// The features that a bind requests in place of a transfer syntax; `None` for a transfer
-    /// syntax. \[MS-RPCE\] 2.2.2.14
+    /// Returns the features that a bind requests with this identifier in place of a transfer
+    /// syntax; `None` for a transfer syntax. \[MS-RPCE\] 2.2.2.14
     pub fn features(&self) -> Option<Features> {
         let (pattern, bits) = self.uuid.0.split_at(8);
         let is_pattern = pattern == FEATURES_PATTERN && self.major == 1 && self.minor == 0;
@@ -84,7 +86,8 @@ impl SyntaxId {
         })
     }
 
-    /// The syntax identifier that requests features.
+    /// Creates the identifier that requests features in place of a transfer syntax. \[MS-RPCE\]
+    /// 2.2.2.14
     pub fn of_features(features: Features) -> Self {
         let mut uuid = [0; 16];
         uuid[..8].copy_from_slice(&FEATURES_PATTERN);
@@ -115,17 +118,18 @@ impl SyntaxId {
 const FEATURES_PATTERN: [u8; 8] = [0x2C, 0x1C, 0xB7, 0x6C, 0x12, 0x98, 0x40, 0x45];
 
 open_flags! {
-    /// Features of bind time feature negotiation. \[MS-RPCE\] 2.2.2.14
+    /// Features that RPC peers negotiate in a bind (bind time feature negotiation). \[MS-RPCE\]
+    /// 2.2.2.14
     Features(u64) {
-        /// Several security contexts on one connection.
+        /// The peer supports several security contexts on one connection.
         SECURITY_CONTEXT_MULTIPLEXING = 0x1,
-        /// The connection survives a call that the client has orphaned.
+        /// The connection survives a call that the client has abandoned.
         KEEP_CONNECTION_ON_ORPHAN = 0x2,
     }
 }
 
 open_enum! {
-    /// The result of a call, NET_API_STATUS: an error code of Windows. \[MS-ERREF\] 2.2
+    /// The result of an RPC call, NET_API_STATUS: an error code of Windows. \[MS-ERREF\] 2.2
     WinError(u32) {
         /// The call succeeded.
         SUCCESS = 0,
@@ -135,7 +139,7 @@ open_enum! {
         NOT_SUPPORTED = 50,
         /// An argument is not valid.
         INVALID_PARAMETER = 87,
-        /// The information level is not valid.
+        /// The server does not support the information level of the call.
         INVALID_LEVEL = 124,
         /// The server has more data than the buffer can hold.
         MORE_DATA = 234,

@@ -1,4 +1,4 @@
-//! NDR, the encoding of arguments and results. \[C706\] 14
+//! NDR, the encoding of the arguments and results of RPC calls. \[C706\] 14
 //!
 //! This module implements 32-bit pointers and little-endian integers. The referents of the pointers
 //! follow the outermost structure, in the order of the pointers.
@@ -11,16 +11,16 @@ use crate::error::DecodeError;
 use crate::layout::u32_of;
 use crate::text::Utf16;
 
-/// A decoder of the stub data of an RPC request or response in NDR. \[C706\] 14
+/// A decoder of the arguments or results of an RPC call (the stub) in NDR encoding. \[C706\] 14
 ///
-/// An element count that is larger than the remaining data is an error.
+/// Each method takes the name of the field for its error, and fails when the stub is too short.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     inner: cursor::Reader<'a>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader from the start of a stub.
+    /// Creates a reader at the start of a stub.
     pub fn new(stub: &'a [u8]) -> Self {
         Self {
             inner: cursor::Reader::new(stub),
@@ -33,20 +33,21 @@ impl<'a> Reader<'a> {
         self.inner.skip(field, padding)
     }
 
-    /// Reads an unsigned long (32 bits).
+    /// Reads an unsigned long (32 bits), after padding to a multiple of 4 bytes. Fails when the
+    /// stub is too short; `field` is the name in the error.
     pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         self.align(field, 4)?;
         self.inner.u32(field)
     }
 
-    /// Reads the referent ID of an NDR pointer; returns `false` for a null pointer. `field` names
-    /// the pointer in the error.
+    /// Reads the referent ID of an NDR pointer. Returns true if the pointer has a referent, false
+    /// for a null pointer. Fails when the stub is too short; `field` is the name in the error.
     pub fn pointer(&mut self, field: &'static str) -> Result<bool, DecodeError> {
         self.u32(field).map(|referent| referent != 0)
     }
 
-    /// Reads the count of an array of elements of at least `size` bytes. Fails when the rest of the
-    /// stub is too short for them.
+    /// Reads the element count of an array with elements of at least `size` bytes. Fails when the
+    /// rest of the stub is too short for that count; `field` is the name in the error.
     pub fn count(&mut self, field: &'static str, size: usize) -> Result<usize, DecodeError> {
         let count = self.u32(field)? as usize;
         let left = self.inner.left();
@@ -60,13 +61,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a conformant array of bytes: its count, then the bytes.
+    /// Reads a conformant array of bytes: its count, then the bytes. Fails when the stub is too
+    /// short; `field` is the name in the error.
     pub fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
         let count = self.count(field, 1)?;
         self.inner.bytes(field, count)
     }
 
-    /// Reads a string: `[string] wchar_t*`, a conformant varying array with a terminating zero.
+    /// Reads a string, `[string] wchar_t*`: a conformant varying array with a terminating zero,
+    /// which the result omits. Fails when the stub is too short, the counts do not match, or the
+    /// text is not valid UTF-16; `field` is the name in the error.
     pub fn string(&mut self, field: &'static str) -> Result<String, DecodeError> {
         let max_count = self.u32(field)?;
         let offset = self.u32(field)?;
@@ -79,7 +83,9 @@ impl<'a> Reader<'a> {
         Utf16(bytes).decode().ok_or(invalid(field, 0))
     }
 
-    /// Reads a pointer to a string as an argument: `[string, unique] wchar_t*`.
+    /// Reads an optional string, `[string, unique] wchar_t*`: a pointer, then the string. `None`
+    /// for a null pointer. Fails as [`string`](Self::string) does; `field` is the name in the
+    /// error.
     pub fn unique_string(&mut self, field: &'static str) -> Result<Option<String>, DecodeError> {
         let is_present = self.pointer(field)?;
         is_present.then(|| self.string(field)).transpose()
@@ -93,7 +99,7 @@ fn invalid(field: &'static str, value: u32) -> DecodeError {
     }
 }
 
-/// Encodes a stub.
+/// An encoder of the arguments or results of an RPC call (the stub) in NDR encoding. \[C706\] 14
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     stub: Vec<u8>,
@@ -104,12 +110,12 @@ pub struct Writer {
 const FIRST_REFERENT: u32 = 0x0002_0000;
 
 impl Writer {
-    /// A writer with an empty stub.
+    /// Creates a writer with an empty stub.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The encoded stub.
+    /// Returns the encoded stub.
     pub fn into_stub(self) -> Vec<u8> {
         self.stub
     }
@@ -119,18 +125,19 @@ impl Writer {
         self.stub.len()
     }
 
-    /// Whether the stub is empty.
+    /// Returns true if the stub has no bytes so far.
     pub fn is_empty(&self) -> bool {
         self.stub.is_empty()
     }
 
-    /// Appends an unsigned long (32 bits).
+    /// Appends an unsigned long (32 bits), after padding to a multiple of 4 bytes.
     pub fn put_u32(&mut self, value: u32) {
         self.stub.align(4);
         self.stub.put_u32(value);
     }
 
-    /// Appends a pointer, with or without a referent.
+    /// Appends an NDR pointer: a null pointer, or a new referent ID if `is_present`. The caller
+    /// appends the referent afterwards.
     pub fn put_pointer(&mut self, is_present: bool) {
         if !is_present {
             return self.put_u32(0);
@@ -140,13 +147,14 @@ impl Writer {
         self.put_u32(referent);
     }
 
-    /// Appends a conformant array of bytes: its count, then the bytes.
+    /// Appends a conformant array of bytes: its count, then the bytes. Panics when it has 4 GiB or
+    /// more.
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         self.put_u32(u32_of(bytes.len()));
         self.stub.put(bytes);
     }
 
-    /// Appends a string: `[string] wchar_t*`.
+    /// Appends a string, `[string] wchar_t*`: a conformant varying array with a terminating zero.
     pub fn put_string(&mut self, text: &str) {
         let units = u32_of(text.encode_utf16().count() + 1);
         self.put_u32(units);
@@ -156,7 +164,8 @@ impl Writer {
         self.stub.put_u16(0);
     }
 
-    /// Appends a pointer to a string as an argument: `[string, unique] wchar_t*`.
+    /// Appends an optional string, `[string, unique] wchar_t*`: a pointer, then the string. `None`
+    /// becomes a null pointer.
     pub fn put_unique_string(&mut self, text: Option<&str>) {
         self.put_pointer(text.is_some());
         if let Some(text) = text {

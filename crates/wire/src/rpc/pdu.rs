@@ -9,49 +9,50 @@ use crate::layout::u16_of;
 use crate::open_enum::{open_enum, open_flags};
 
 open_enum! {
-    /// The type of a fragment. \[C706\] 12.6.1, \[MS-RPCE\] 2.2.2.1
+    /// The type of an RPC fragment. \[C706\] 12.6.1, \[MS-RPCE\] 2.2.2.1
     PacketType(u8) {
-        /// Request of a call.
+        /// The arguments of a call, from the client.
         REQUEST = 0,
-        /// Response of a call.
+        /// The results of a call, from the server.
         RESPONSE = 2,
-        /// Failure of a call without a response.
+        /// The server reports that a call failed without results.
         FAULT = 3,
-        /// Request for interfaces.
+        /// The client requests interfaces on a new connection.
         BIND = 11,
-        /// Response to a bind.
+        /// The server responds to a bind.
         BIND_ACK = 12,
-        /// Refusal of a bind.
+        /// The server refuses a bind.
         BIND_NAK = 13,
-        /// Request for further interfaces.
+        /// The client requests further interfaces on the connection.
         ALTER_CONTEXT = 14,
-        /// Response to an alter_context.
+        /// The server responds to an alter_context.
         ALTER_CONTEXT_RESP = 15,
-        /// Third message of an authentication.
+        /// The client sends the third message of an authentication.
         AUTH3 = 16,
         /// The server asks the client to close the connection.
         SHUTDOWN = 17,
-        /// Cancel of a call.
+        /// The client cancels a call.
         CO_CANCEL = 18,
-        /// The client abandons a call.
+        /// The client abandons a call and ignores its results.
         ORPHANED = 19,
     }
 }
 
 open_flags! {
-    /// Flags of a fragment, pfc_flags. \[C706\] 12.6.3.1
+    /// Flags of an RPC fragment (pfc_flags). \[C706\] 12.6.3.1
     PacketFlags(u8) {
         /// The first fragment of a call.
         FIRST_FRAG = 0x01,
         /// The last fragment of a call.
         LAST_FRAG = 0x02,
-        /// A cancel is pending; in a bind: the peer supports signed headers.
+        /// A cancel of the call is pending. In a bind, the bit means that the peer supports signed
+        /// headers.
         PENDING_CANCEL = 0x04,
         /// The peer supports several concurrent calls on a connection.
         CONC_MPX = 0x10,
-        /// Fault: the server did not execute the call.
+        /// Only in a fault: the server did not execute the call.
         DID_NOT_EXECUTE = 0x20,
-        /// The client expects no response.
+        /// The client expects no response to the call.
         MAYBE = 0x40,
         /// An object UUID follows the fixed part of a request.
         OBJECT_UUID = 0x80,
@@ -59,27 +60,28 @@ open_flags! {
 }
 
 impl PacketFlags {
-    /// The flags of a call with a single fragment.
+    /// The flags of a call with a single fragment, which is the first and the last.
     pub const WHOLE: Self = Self(Self::FIRST_FRAG.0 | Self::LAST_FRAG.0);
 }
 
 /// The first byte of the data representation: little-endian integers. \[C706\] 14.1
 const LITTLE_ENDIAN: u8 = 0x10;
 
-/// The common header of all fragments. \[C706\] 12.6.3.1
+/// The common header of all RPC fragments. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Type of the fragment.
     pub packet_type: PacketType,
     /// Flags of the fragment.
     pub flags: PacketFlags,
-    /// Whether the integers are big-endian: this crate then decodes the header only.
+    /// Whether the integers of the fragment are big-endian. This crate then decodes only the
+    /// header.
     pub is_big_endian: bool,
-    /// Length of the fragment in bytes, including this header.
+    /// Length of the whole fragment in bytes, including this header.
     pub frag_length: u16,
     /// Length in bytes of the authentication data at the end of the fragment.
     pub auth_length: u16,
-    /// Identifier of the call.
+    /// Identifier of the call, which the client chose. All fragments of the call carry it.
     pub call_id: u32,
 }
 
@@ -87,7 +89,8 @@ impl Header {
     /// Length of the header in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes the header at the start of a fragment.
+    /// Decodes the header at the start of a fragment. Fails when `fragment` is too short, the
+    /// version is not 5.0 or 5.1, or the stated length is less than the header.
     pub fn decode(fragment: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(fragment);
         let version = reader.u8("rpc_vers")?;
@@ -140,35 +143,35 @@ fn invalid(field: &'static str, value: impl Into<u64>) -> DecodeError {
     DecodeError::Invalid { field, value }
 }
 
-/// A little-endian fragment without authentication data.
+/// An RPC fragment (PDU) with little-endian integers and without authentication data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pdu<'a> {
-    /// Identifier of the call.
+    /// Identifier of the call, which the client chose. All fragments of the call carry it.
     pub call_id: u32,
-    /// Flags of the fragment.
+    /// Flags of the fragment. `encode` sets OBJECT_UUID when a request has an object.
     pub flags: PacketFlags,
-    /// Contents of the fragment.
+    /// Contents of the fragment after the common header.
     pub body: Body<'a>,
 }
 
-/// The contents of a fragment, by type.
+/// The contents of an RPC fragment after the common header, by the type of the fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// Request for interfaces.
+    /// The client requests interfaces on a new connection.
     Bind(Bind),
-    /// Response to a bind.
+    /// The server responds to a bind.
     BindAck(BindAck),
-    /// Refusal of a bind.
+    /// The server refuses a bind.
     BindNak(BindNak),
-    /// Request for further interfaces.
+    /// The client requests further interfaces on the connection.
     AlterContext(Bind),
-    /// Response to an alter_context.
+    /// The server responds to an alter_context.
     AlterContextResp(BindAck),
-    /// Request of a call, or a part of it.
+    /// The arguments of a call, or a part of them.
     Request(Request<'a>),
-    /// Response of a call, or a part of it.
+    /// The results of a call, or a part of them.
     Response(Response<'a>),
-    /// Failure of a call.
+    /// The server reports that a call failed without results.
     Fault(Fault),
     /// A fragment of another type, with the bytes after its header.
     Other(PacketType, &'a [u8]),
@@ -176,6 +179,10 @@ pub enum Body<'a> {
 
 impl<'a> Pdu<'a> {
     /// Decodes exactly one fragment.
+    ///
+    /// # Errors
+    /// Fails when `fragment` has another length than its header states, is big-endian, has
+    /// authentication data, or its contents are truncated.
     pub fn decode(fragment: &'a [u8]) -> Result<Self, DecodeError> {
         let header = Header::decode(fragment)?;
         if header.is_big_endian {
@@ -212,11 +219,11 @@ impl<'a> Pdu<'a> {
         })
     }
 
-    /// Appends the encoded fragment.
+    /// Appends the encoded fragment to `fragment`.
     ///
     /// # Panics
-    /// Panics when the fragment is longer than 65,535 bytes. The caller splits long stubs
-    /// beforehand.
+    /// Panics when the encoding is longer than 65,535 bytes, or a list has more than 255 elements.
+    /// The caller splits long arguments and results beforehand.
     pub fn encode(&self, fragment: &mut Vec<u8>) {
         let start = fragment.len();
         let mut flags = self.flags.without(PacketFlags::OBJECT_UUID);
@@ -242,7 +249,7 @@ impl<'a> Pdu<'a> {
 }
 
 impl Body<'_> {
-    /// The type of the fragment, for its header.
+    /// Returns the type of the fragment, for its header.
     pub fn packet_type(&self) -> PacketType {
         match self {
             Self::Bind(_) => PacketType::BIND,

@@ -1,4 +1,4 @@
-//! The workstation service: describes the computer. \[MS-WKST\]
+//! The RPC interface of the workstation service, which describes a computer. \[MS-WKST\]
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,28 +19,30 @@ pub const INTERFACE: SyntaxId = SyntaxId {
     minor: 0,
 };
 
-/// Name of the pipe. \[MS-WKST\] 2.1
+/// Name of the pipe that carries calls of the workstation service. \[MS-WKST\] 2.1
 pub const PIPE: &str = "wkssvc";
 
 open_enum! {
-    /// Operation numbers of the calls. \[MS-WKST\] 3.2.4
+    /// Operation numbers of the calls of the workstation service. \[MS-WKST\] 3.2.4
     Opnum(u16) {
         /// NetrWkstaGetInfo: describes the computer.
         WKSTA_GET_INFO = 0,
     }
 }
 
-/// The request of NetrWkstaGetInfo. \[MS-WKST\] 3.2.4.1
+/// The arguments of the RPC call NetrWkstaGetInfo: the client queries a description of the
+/// computer. \[MS-WKST\] 3.2.4.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WkstaGetInfo {
-    /// Name of the server, as the client addresses it. A server ignores it.
+    /// Name of the server, as the client addresses it. Servers ignore it.
     pub server_name: Option<String>,
-    /// Information level: 100, 101 or 102.
+    /// Information level, which selects the returned fields: 100, 101 or 102.
     pub level: u32,
 }
 
 impl WkstaGetInfo {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -58,15 +60,15 @@ impl WkstaGetInfo {
     }
 }
 
-/// The fields of a computer at all levels. A field that the level does not have is empty or 0.
-/// \[MS-WKST\] 2.2.5.1 to 2.2.5.3
+/// A description of a computer, with the fields of all information levels. A field that the level
+/// does not have is empty or 0. \[MS-WKST\] 2.2.5.1 to 2.2.5.3
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct WkstaInfo {
-    /// Platform of the computer, such as [`super::srvsvc::PLATFORM_NT`].
+    /// Number of the computer's platform, such as [`super::srvsvc::PLATFORM_NT`].
     pub platform: u32,
-    /// Name of the computer.
+    /// NetBIOS name of the computer.
     pub computer: String,
-    /// Domain or workgroup of the computer.
+    /// Domain or workgroup that the computer belongs to.
     pub domain: String,
     /// Major version of the operating system.
     pub version_major: u32,
@@ -122,14 +124,14 @@ impl WkstaInfo {
     }
 }
 
-/// The response of NetrWkstaGetInfo. \[MS-WKST\] 3.2.4.1
+/// The results of the RPC call NetrWkstaGetInfo. \[MS-WKST\] 3.2.4.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WkstaGetInfoResponse {
-    /// Information level of the response.
+    /// Information level of the results, as in the request.
     pub level: u32,
-    /// The computer; `None` after an error.
+    /// The description of the computer; `None` after an error.
     pub info: Option<WkstaInfo>,
-    /// SUCCESS, or the error of the call.
+    /// SUCCESS, or the error for which the call failed.
     pub status: WinError,
 }
 
@@ -140,12 +142,13 @@ impl WkstaGetInfoResponse {
         field: "WkstaInfo",
     };
 
-    /// Whether this crate supports the level.
+    /// Returns true if this crate supports the information level: 100, 101 or 102.
     pub fn knows(level: u32) -> bool {
         (100..=102).contains(&level)
     }
 
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let (level, info, status) = Self::LEVELS.decode(stub, WkstaInfo::read)?;
         Ok(Self {
@@ -158,7 +161,7 @@ impl WkstaGetInfoResponse {
     /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
-    /// Panics when a computer is present and the level is not supported.
+    /// Panics when a description is present and the level is not supported.
     pub fn encode(&self) -> Vec<u8> {
         let (level, info) = (self.level, self.info.as_ref());
         Self::LEVELS.encode(level, info, self.status, WkstaInfo::put)

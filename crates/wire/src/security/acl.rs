@@ -16,81 +16,82 @@ const ACL_HEADER_LEN: usize = 8;
 const ALIGNMENT: usize = 4;
 
 open_enum! {
-    /// Type of an ACE. \[MS-DTYP\] 2.4.4.1
+    /// Type of an access control entry (ACE). \[MS-DTYP\] 2.4.4.1
     AceType(u8) {
-        /// Allow access.
+        /// The entry allows access.
         ACCESS_ALLOWED = 0x00,
-        /// Deny access.
+        /// The entry denies access.
         ACCESS_DENIED = 0x01,
-        /// Log access.
+        /// The system logs access.
         SYSTEM_AUDIT = 0x02,
-        /// Allow access to a part of a directory service object.
+        /// The entry allows access to a part of a directory service object.
         ACCESS_ALLOWED_OBJECT = 0x05,
-        /// Deny access to a part of a directory service object.
+        /// The entry denies access to a part of a directory service object.
         ACCESS_DENIED_OBJECT = 0x06,
-        /// Log access to a part of a directory service object.
+        /// The system logs access to a part of a directory service object.
         SYSTEM_AUDIT_OBJECT = 0x07,
-        /// Allow access under a condition.
+        /// The entry allows access under a condition.
         ACCESS_ALLOWED_CALLBACK = 0x09,
-        /// Deny access under a condition.
+        /// The entry denies access under a condition.
         ACCESS_DENIED_CALLBACK = 0x0A,
-        /// The integrity label.
+        /// The entry is the mandatory integrity label of the object.
         SYSTEM_MANDATORY_LABEL = 0x11,
-        /// A resource attribute, which conditions can refer to.
+        /// The entry has an attribute of the object, which conditions of other entries can use.
         SYSTEM_RESOURCE_ATTRIBUTE = 0x12,
-        /// A central access policy that applies to the object.
+        /// The entry names a central access policy that applies to the object.
         SYSTEM_SCOPED_POLICY_ID = 0x13,
     }
 }
 
 open_flags! {
-    /// Inheritance and logging flags of an ACE. \[MS-DTYP\] 2.4.4.1
+    /// Inheritance and logging flags of an access control entry (ACE). \[MS-DTYP\] 2.4.4.1
     AceFlags(u8) {
-        /// Files in the directory inherit the ACE.
+        /// Files in the directory inherit the entry.
         OBJECT_INHERIT = 0x01,
-        /// Directories in the directory inherit the ACE.
+        /// Subdirectories of the directory inherit the entry.
         CONTAINER_INHERIT = 0x02,
-        /// Children inherit the ACE, but their children do not.
+        /// Files and subdirectories inherit the entry, but do not pass it to their own children.
         NO_PROPAGATE_INHERIT = 0x04,
-        /// The ACE does not apply to the object itself.
+        /// The entry does not apply to the directory itself, only to the objects that inherit it.
         INHERIT_ONLY = 0x08,
-        /// The object inherited the ACE from its parent.
+        /// The object inherited the entry from its parent directory.
         INHERITED = 0x10,
-        /// Log successful access.
+        /// The system logs successful access.
         SUCCESSFUL_ACCESS = 0x40,
-        /// Log failed access.
+        /// The system logs failed access.
         FAILED_ACCESS = 0x80,
     }
 }
 
-/// An access control entry. \[MS-DTYP\] 2.4.4
+/// An access control entry (ACE): the access of a user or group to an object. \[MS-DTYP\] 2.4.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ace {
-    /// An entry of a mask and a SID: types 0 to 2, 0x11 and 0x13. \[MS-DTYP\] 2.4.4.2, 2.4.4.4,
-    /// 2.4.4.10
+    /// An entry that consists of access rights and a SID: types 0 to 2, 0x11 and 0x13. \[MS-DTYP\]
+    /// 2.4.4.2, 2.4.4.4, 2.4.4.10
     Basic {
-        /// Type of the entry.
+        /// Type of the entry, such as "allow".
         ace_type: AceType,
-        /// Inheritance and logging flags.
+        /// Inheritance and logging flags of the entry.
         flags: AceFlags,
-        /// The access rights.
+        /// The access rights that the entry allows, denies or logs.
         mask: AccessMask,
-        /// The user or group that the entry applies to.
+        /// SID of the user or group that the entry applies to.
         sid: Sid,
     },
     /// An entry of another type, with undecoded contents.
     Other {
-        /// Type of the entry.
+        /// Type of the entry, which defines the contents.
         ace_type: AceType,
-        /// Inheritance and logging flags.
+        /// Inheritance and logging flags of the entry.
         flags: AceFlags,
-        /// The bytes after the header; a multiple of 4.
+        /// The contents: all bytes after the 4-byte header of the entry. A decoded length is a
+        /// multiple of 4; `encode` pads it.
         body: Vec<u8>,
     },
 }
 
 impl Ace {
-    /// An entry that allows `mask` to `sid`.
+    /// Creates an entry that allows the rights `mask` to the user or group `sid`.
     pub const fn allow(sid: Sid, mask: AccessMask, flags: AceFlags) -> Self {
         Self::Basic {
             ace_type: AceType::ACCESS_ALLOWED,
@@ -100,7 +101,7 @@ impl Ace {
         }
     }
 
-    /// An entry that denies `mask` to `sid`.
+    /// Creates an entry that denies the rights `mask` to the user or group `sid`.
     pub const fn deny(sid: Sid, mask: AccessMask, flags: AceFlags) -> Self {
         Self::Basic {
             ace_type: AceType::ACCESS_DENIED,
@@ -110,19 +111,19 @@ impl Ace {
         }
     }
 
-    /// Type of the entry.
+    /// Returns the type of the entry.
     pub fn ace_type(&self) -> AceType {
         let (Self::Basic { ace_type, .. } | Self::Other { ace_type, .. }) = self;
         *ace_type
     }
 
-    /// Inheritance and logging flags of the entry.
+    /// Returns the inheritance and logging flags of the entry.
     pub fn flags(&self) -> AceFlags {
         let (Self::Basic { flags, .. } | Self::Other { flags, .. }) = self;
         *flags
     }
 
-    /// Length of the encoded entry in bytes.
+    /// Length of the encoded entry in bytes, a multiple of 4.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Basic { sid, .. } => ACE_HEADER_LEN + 4 + sid.encoded_len(),
@@ -191,7 +192,7 @@ fn is_basic(ace_type: AceType) -> bool {
     )
 }
 
-/// An access control list. Its encoding always fits the 65,535 bytes that its header can express.
+/// An access control list (ACL). Its encoding has at most 65,535 bytes, as its header can express.
 /// \[MS-DTYP\] 2.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acl {
@@ -201,12 +202,13 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// Revision of a list without directory service entries. \[MS-DTYP\] 2.4.5
+    /// Revision of an access control list without directory service entries. \[MS-DTYP\] 2.4.5
     pub const REVISION: u8 = 2;
-    /// Revision of a list that may have directory service entries. \[MS-DTYP\] 2.4.5
+    /// Revision of an access control list that may have directory service entries. \[MS-DTYP\]
+    /// 2.4.5
     pub const REVISION_DS: u8 = 4;
 
-    /// An empty list, which grants no access.
+    /// Creates an empty list, which grants no access.
     pub const fn new() -> Self {
         Self {
             revision: Self::REVISION,
@@ -215,12 +217,12 @@ impl Acl {
         }
     }
 
-    /// The entries, in the order of their evaluation.
+    /// Returns the entries, in the order of their evaluation.
     pub fn aces(&self) -> &[Ace] {
         &self.aces
     }
 
-    /// Revision of the list.
+    /// Returns the revision of the list: 2 to 4.
     pub fn revision(&self) -> u8 {
         self.revision
     }
@@ -230,7 +232,8 @@ impl Acl {
         self.encoded_len
     }
 
-    /// Appends an entry. Returns false, without a change, when the list would exceed 65,535 bytes.
+    /// Appends an entry and returns true. Returns false, without a change, when the list would
+    /// exceed 65,535 bytes.
     #[must_use]
     pub fn push(&mut self, ace: Ace) -> bool {
         let encoded_len = self.encoded_len.saturating_add(ace.encoded_len());
@@ -242,7 +245,8 @@ impl Acl {
         fits
     }
 
-    /// Decodes the list at the start of `bytes`.
+    /// Decodes the list at the start of `bytes`. Fails when the list is truncated, has a revision
+    /// other than 2 to 4, or an entry is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let revision = reader.u8("AclRevision")?;

@@ -17,61 +17,65 @@ const REVISION: u8 = 1;
 open_flags! {
     /// Control flags of a security descriptor. \[MS-DTYP\] 2.4.6
     DescriptorControl(u16) {
-        /// A default mechanism set the owner.
+        /// A default mechanism, not the user, set the owner.
         OWNER_DEFAULTED = 0x0001,
-        /// A default mechanism set the group.
+        /// A default mechanism, not the user, set the group.
         GROUP_DEFAULTED = 0x0002,
-        /// The descriptor has a DACL. With this flag and without a DACL, everyone has full access.
+        /// The descriptor has a discretionary access control list (DACL). With this flag and
+        /// without a list, all users have full access.
         DACL_PRESENT = 0x0004,
-        /// A default mechanism set the DACL.
+        /// A default mechanism, not the user, set the DACL.
         DACL_DEFAULTED = 0x0008,
-        /// The descriptor has a SACL.
+        /// The descriptor has a system access control list (SACL).
         SACL_PRESENT = 0x0010,
-        /// A default mechanism set the SACL.
+        /// A default mechanism, not the user, set the SACL.
         SACL_DEFAULTED = 0x0020,
-        /// The server may set up a compound ACL.
+        /// The server may create a compound ACL from the DACL.
         DACL_TRUSTED = 0x0040,
-        /// A server created the descriptor.
+        /// The server, not a client, supplied the descriptor.
         SERVER_SECURITY = 0x0080,
-        /// Inherit the DACL again.
+        /// A request to pass the DACL to existing children of the object.
         DACL_AUTO_INHERIT_REQ = 0x0100,
-        /// Inherit the SACL again.
+        /// A request to pass the SACL to existing children of the object.
         SACL_AUTO_INHERIT_REQ = 0x0200,
-        /// The object inherited the DACL.
+        /// The object inherited entries of the DACL from its parent.
         DACL_AUTO_INHERITED = 0x0400,
-        /// The object inherited the SACL.
+        /// The object inherited entries of the SACL from its parent.
         SACL_AUTO_INHERITED = 0x0800,
-        /// The object does not inherit a DACL.
+        /// The object does not inherit entries of the DACL from its parent.
         DACL_PROTECTED = 0x1000,
-        /// The object does not inherit a SACL.
+        /// The object does not inherit entries of the SACL from its parent.
         SACL_PROTECTED = 0x2000,
-        /// `resource_manager_control` is valid.
+        /// The field `resource_manager_control` is valid.
         RM_CONTROL_VALID = 0x4000,
-        /// The descriptor is self-relative, as always on the wire.
+        /// The descriptor is self-relative: one block with offsets. It always is on the wire.
         SELF_RELATIVE = 0x8000,
     }
 }
 
-/// A security descriptor: the owner of an object, and the access to it. \[MS-DTYP\] 2.4.6
+/// A security descriptor: the owner of an object, and the users' access to it. \[MS-DTYP\] 2.4.6
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SecurityDescriptor {
     /// Control flags. `encode` sets SELF_RELATIVE, and the PRESENT flags of existing lists.
-    /// DACL_PRESENT without a `dacl` is the NULL DACL, which allows everything to everyone.
+    /// DACL_PRESENT without a `dacl` is the NULL DACL, which allows all access to all users.
     pub control: DescriptorControl,
-    /// Flags of a resource manager; valid with RM_CONTROL_VALID.
+    /// Flags that the resource manager defines; valid only with RM_CONTROL_VALID.
     pub resource_manager_control: u8,
-    /// SID of the owner.
+    /// SID of the owner; `None` when the descriptor has none.
     pub owner: Option<Sid>,
-    /// SID of the primary group.
+    /// SID of the primary group; `None` when the descriptor has none.
     pub group: Option<Sid>,
-    /// Discretionary ACL: the entries that allow and deny access.
+    /// Discretionary access control list: the entries that allow and deny access. `None` when the
+    /// descriptor has none.
     pub dacl: Option<Acl>,
-    /// System ACL: the entries that log access.
+    /// System access control list: the entries that log access. `None` when the descriptor has
+    /// none.
     pub sacl: Option<Acl>,
 }
 
 impl SecurityDescriptor {
-    /// Decodes a self-relative descriptor.
+    /// Decodes a self-relative descriptor. Fails when the revision is not 1, SELF_RELATIVE is not
+    /// set, or a part is malformed or outside `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let revision = reader.u8("Revision")?;
@@ -119,7 +123,7 @@ impl SecurityDescriptor {
         control
     }
 
-    /// Appends the self-relative encoding: header, owner, group, SACL, DACL.
+    /// Appends the self-relative encoding to `out`: header, owner, group, SACL, DACL.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let end = out.len() + self.encoded_len();
         let mut offset = HEADER_LEN;
@@ -145,7 +149,8 @@ impl SecurityDescriptor {
         assert_eq!(out.len(), end, "the parts are as long as they say");
     }
 
-    /// The parts that a query selects. \[MS-SMB2\] 3.3.5.20.3
+    /// Returns a copy with only the parts that `parts` selects, for the response to a query. Any
+    /// part in the SACL selects the whole SACL. \[MS-SMB2\] 3.3.5.20.3
     pub fn select(&self, parts: SecurityInformation) -> Self {
         const OF_SACL: SecurityInformation = SecurityInformation(
             SecurityInformation::SACL.0

@@ -24,7 +24,7 @@ const NT_AUTHORITY: u64 = 5;
 /// macOS use it.
 const NFS_RID: u32 = 88;
 
-/// A security identifier: a user or group. \[MS-DTYP\] 2.4.2
+/// A security identifier (SID): the identity of a user or group. \[MS-DTYP\] 2.4.2
 ///
 /// Invariants: the authority has 48 bits; sub-authorities from `count` on are 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,29 +35,31 @@ pub struct Sid {
 }
 
 impl Sid {
-    /// No user or group: S-1-0-0. \[MS-DTYP\] 2.4.2.4
+    /// The SID of no user or group: S-1-0-0. \[MS-DTYP\] 2.4.2.4
     pub const NULL: Self = Self::known(0, &[0]);
-    /// All users: S-1-1-0. \[MS-DTYP\] 2.4.2.4
+    /// The SID of the group of all users: S-1-1-0. \[MS-DTYP\] 2.4.2.4
     pub const EVERYONE: Self = Self::known(1, &[0]);
-    /// In an inheritable ACE: the creator of the object. S-1-3-0. \[MS-DTYP\] 2.4.2.4
+    /// The creator of an object, which replaces this SID in an inherited access control entry:
+    /// S-1-3-0. \[MS-DTYP\] 2.4.2.4
     pub const CREATOR_OWNER: Self = Self::known(3, &[0]);
-    /// In an inheritable ACE: the primary group of the creator. S-1-3-1. \[MS-DTYP\] 2.4.2.4
+    /// The primary group of the creator of an object, which replaces this SID in an inherited
+    /// access control entry: S-1-3-1. \[MS-DTYP\] 2.4.2.4
     pub const CREATOR_GROUP: Self = Self::known(3, &[1]);
-    /// The current owner: S-1-3-4. \[MS-DTYP\] 2.4.2.4
+    /// The current owner of the object: S-1-3-4. \[MS-DTYP\] 2.4.2.4
     pub const OWNER_RIGHTS: Self = Self::known(3, &[4]);
-    /// Users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
+    /// The group of users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
     pub const NETWORK: Self = Self::known(NT_AUTHORITY, &[2]);
-    /// Users that logged on anonymously: S-1-5-7. \[MS-DTYP\] 2.4.2.4
+    /// The user of an anonymous logon: S-1-5-7. \[MS-DTYP\] 2.4.2.4
     pub const ANONYMOUS: Self = Self::known(NT_AUTHORITY, &[7]);
-    /// Users that logged on with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
+    /// The group of users that logged on with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
     pub const AUTHENTICATED_USERS: Self = Self::known(NT_AUTHORITY, &[11]);
-    /// The operating system: S-1-5-18. \[MS-DTYP\] 2.4.2.4
+    /// The account of the operating system: S-1-5-18. \[MS-DTYP\] 2.4.2.4
     pub const LOCAL_SYSTEM: Self = Self::known(NT_AUTHORITY, &[18]);
-    /// The administrators of the computer: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
+    /// The group of the computer's administrators: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_ADMINISTRATORS: Self = Self::known(NT_AUTHORITY, &[32, 544]);
-    /// The users of the computer: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4
+    /// The group of the computer's users: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_USERS: Self = Self::known(NT_AUTHORITY, &[32, 545]);
-    /// The guests of the computer: S-1-5-32-546. \[MS-DTYP\] 2.4.2.4
+    /// The group of the computer's guests: S-1-5-32-546. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_GUESTS: Self = Self::known(NT_AUTHORITY, &[32, 546]);
 
     const fn known(authority: u64, sub_authorities: &[u32]) -> Self {
@@ -74,29 +76,31 @@ impl Sid {
         sid
     }
 
-    /// Creates a SID. `None` when the authority has more than 48 bits, or for more than 15
-    /// sub-authorities.
+    /// Creates a SID from its identifier authority and sub-authorities. `None` when the authority
+    /// has more than 48 bits, or for more than 15 sub-authorities.
     pub fn new(authority: u64, sub_authorities: &[u32]) -> Option<Self> {
         let is_valid = authority < AUTHORITY_END && sub_authorities.len() <= MAX_SUB_AUTHORITIES;
         is_valid.then(|| Self::known(authority, sub_authorities))
     }
 
-    /// The SID of a Unix user: S-1-22-1-uid.
+    /// Creates the SID of a Unix user as Samba does: S-1-22-1-uid.
     pub const fn unix_user(uid: u32) -> Self {
         Self::known(UNIX_AUTHORITY, &[1, uid])
     }
 
-    /// The SID of a Unix group: S-1-22-2-gid.
+    /// Creates the SID of a Unix group as Samba does: S-1-22-2-gid.
     pub const fn unix_group(gid: u32) -> Self {
         Self::known(UNIX_AUTHORITY, &[2, gid])
     }
 
-    /// The uid of S-1-22-1-uid or S-1-5-88-1-uid; `None` for another SID.
+    /// Returns the Unix user identifier in a SID S-1-22-1-uid (Samba) or S-1-5-88-1-uid (NFS
+    /// service of Windows); `None` for another SID.
     pub fn to_unix_user(&self) -> Option<u32> {
         self.unix_id(1)
     }
 
-    /// The gid of S-1-22-2-gid or S-1-5-88-2-gid; `None` for another SID.
+    /// Returns the Unix group identifier in a SID S-1-22-2-gid (Samba) or S-1-5-88-2-gid (NFS
+    /// service of Windows); `None` for another SID.
     pub fn to_unix_group(&self) -> Option<u32> {
         self.unix_id(2)
     }
@@ -109,8 +113,8 @@ impl Sid {
         }
     }
 
-    /// The mode of S-1-5-88-3-mode, which a client puts into an ACE to set the mode of a file;
-    /// `None` for another SID.
+    /// Returns the Unix mode in a SID S-1-5-88-3-mode, which a client puts into an access control
+    /// entry to set the mode of a file; `None` for another SID.
     pub fn to_unix_mode(&self) -> Option<u32> {
         match (self.authority, self.sub_authorities()) {
             (NT_AUTHORITY, [NFS_RID, 3, mode]) => Some(*mode),
@@ -118,18 +122,18 @@ impl Sid {
         }
     }
 
-    /// The identifier authority.
+    /// Returns the identifier authority, a number of 48 bits: 5 in S-1-5-18.
     pub fn authority(&self) -> u64 {
         self.authority
     }
 
-    /// The sub-authorities; the last one is the relative identifier.
+    /// Returns the sub-authorities, at most 15. The last one is the relative identifier (RID).
     pub fn sub_authorities(&self) -> &[u32] {
         &self.sub_authorities[..usize::from(self.count)]
     }
 
-    /// The SID with a further sub-authority: a user or group of a domain. `None` when it already
-    /// has 15.
+    /// Returns the SID with `rid` as a further sub-authority: a user or group of the domain that
+    /// this SID names. `None` when the SID already has 15.
     pub fn with_rid(&self, rid: u32) -> Option<Self> {
         let mut sid = *self;
         *sid.sub_authorities.get_mut(usize::from(self.count))? = rid;
@@ -137,17 +141,19 @@ impl Sid {
         Some(sid)
     }
 
-    /// Length of the encoded SID in bytes.
+    /// Length of the encoded SID in bytes, 8 to 68.
     pub fn encoded_len(&self) -> usize {
         FIXED_LEN + 4 * usize::from(self.count)
     }
 
-    /// Decodes the SID at the start of `bytes`.
+    /// Decodes the SID at the start of `bytes` and ignores later bytes. Fails when `bytes` is too
+    /// short, the revision is not 1, or the SID has more than 15 sub-authorities.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&mut Reader::new(bytes))
     }
 
-    /// Decodes a SID from a reader. \[MS-DTYP\] 2.4.2.2
+    /// Decodes a SID from a reader. Fails when too few bytes are left, the revision is not 1, or
+    /// the SID has more than 15 sub-authorities. \[MS-DTYP\] 2.4.2.2
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let revision = reader.u8("Revision")?;
         if revision != REVISION {
@@ -209,7 +215,7 @@ impl fmt::Debug for Sid {
     }
 }
 
-/// The text is not a valid SID.
+/// The error of parsing a text that is not a valid SID of the form S-1-5-18.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseSidError;
 

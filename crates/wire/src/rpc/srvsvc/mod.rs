@@ -28,17 +28,19 @@ pub const INTERFACE: SyntaxId = SyntaxId {
     minor: 0,
 };
 
-/// Name of the pipe. \[MS-SRVS\] 2.1
+/// Name of the pipe that carries calls of the server service. \[MS-SRVS\] 2.1
 pub const PIPE: &str = "srvsvc";
 
-/// MAX_PREFERRED_LENGTH: no limit. \[MS-SRVS\] 3.1.4.8
+/// MAX_PREFERRED_LENGTH: a client that sends this as preferred length of a list sets no limit.
+/// \[MS-SRVS\] 3.1.4.8
 pub const ALL: u32 = u32::MAX;
 
-/// PLATFORM_ID_NT: the platform of Windows NT and compatible systems. \[MS-SRVS\] 2.2.2.6
+/// PLATFORM_ID_NT: the number of the platform of Windows NT and compatible systems, which servers
+/// report. \[MS-SRVS\] 2.2.2.6
 pub const PLATFORM_NT: u32 = 500;
 
 open_enum! {
-    /// Operation numbers of the calls. \[MS-SRVS\] 3.1.4
+    /// Operation numbers of the calls of the server service. \[MS-SRVS\] 3.1.4
     Opnum(u16) {
         /// NetrShareEnum: lists shares.
         SHARE_ENUM = 15,

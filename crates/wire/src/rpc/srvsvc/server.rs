@@ -9,11 +9,11 @@ use crate::rpc::ndr::{Reader, Writer};
 use crate::rpc::{Levels, WinError};
 
 open_flags! {
-    /// Services that a server runs. \[MS-SRVS\] 2.2.2.7
+    /// Services and system of a server, as a bit set. \[MS-SRVS\] 2.2.2.7
     ServerType(u32) {
-        /// The workstation service.
+        /// The server runs the workstation service.
         WORKSTATION = 0x0000_0001,
-        /// The server service.
+        /// The server runs the server service, which shares files.
         SERVER = 0x0000_0002,
         /// The server runs Unix.
         SERVER_UNIX = 0x0000_0800,
@@ -24,17 +24,19 @@ open_flags! {
     }
 }
 
-/// The request of NetrServerGetInfo.
+/// The arguments of the RPC call NetrServerGetInfo: the client queries a description of the server.
+/// \[MS-SRVS\] 3.1.4.17
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerGetInfo {
-    /// Name of the server, as the client addresses it. A server ignores it.
+    /// Name of the server, as the client addresses it. Servers ignore it.
     pub server_name: Option<String>,
-    /// Information level: 100, 101 or 102.
+    /// Information level, which selects the returned fields: 100, 101 or 102.
     pub level: u32,
 }
 
 impl ServerGetInfo {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -52,10 +54,11 @@ impl ServerGetInfo {
     }
 }
 
-/// The fields of a server at all levels. A field that the level does not have is empty or 0.
+/// A description of a server, with the fields of all information levels. A field that the level
+/// does not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ServerInfo {
-    /// Platform of the server, such as [`super::PLATFORM_NT`].
+    /// Number of the server's platform, such as [`super::PLATFORM_NT`].
     pub platform: u32,
     /// Name of the server.
     pub name: String,
@@ -67,19 +70,19 @@ pub struct ServerInfo {
     pub server_type: ServerType,
     /// Description of the server; level 101 and up.
     pub comment: String,
-    /// Maximum number of users; 0xFFFFFFFF for no limit; level 102.
+    /// Maximum number of users of the server; 0xFFFFFFFF for no limit; level 102.
     pub users: u32,
     /// Minutes before the server disconnects an idle session; level 102.
     pub disconnect: u32,
     /// Whether lists of servers omit the server; level 102.
     pub is_hidden: bool,
-    /// Interval between announcements in seconds; level 102.
+    /// Interval in seconds between the server's announcements to the network; level 102.
     pub announce: u32,
-    /// Random variation of the interval in milliseconds; level 102.
+    /// Random variation of the announcement interval in milliseconds; level 102.
     pub announce_delta: u32,
-    /// Number of licenses; level 102.
+    /// Number of licenses for users of the server; level 102.
     pub licenses: u32,
-    /// Path of the users' directories; level 102.
+    /// Path of the directory that holds the users' directories; level 102.
     pub user_path: String,
 }
 
@@ -145,14 +148,14 @@ impl ServerInfo {
     }
 }
 
-/// The response of NetrServerGetInfo.
+/// The results of the RPC call NetrServerGetInfo. \[MS-SRVS\] 3.1.4.17
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerGetInfoResponse {
-    /// Information level of the response.
+    /// Information level of the results, as in the request.
     pub level: u32,
-    /// The server; `None` after an error.
+    /// The description of the server; `None` after an error.
     pub server: Option<ServerInfo>,
-    /// SUCCESS, or the error of the call.
+    /// SUCCESS, or the error for which the call failed.
     pub status: WinError,
 }
 
@@ -163,12 +166,13 @@ impl ServerGetInfoResponse {
         field: "InfoStruct",
     };
 
-    /// Whether this crate supports the level.
+    /// Returns true if this crate supports the information level: 100, 101 or 102.
     pub fn knows(level: u32) -> bool {
         (100..=102).contains(&level)
     }
 
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let (level, server, status) = Self::LEVELS.decode(stub, ServerInfo::read)?;
         Ok(Self {
@@ -181,7 +185,7 @@ impl ServerGetInfoResponse {
     /// Encodes the stub: the NDR encoding of the fields, without RPC headers.
     ///
     /// # Panics
-    /// Panics when a server is present and the level is not supported.
+    /// Panics when a description is present and the level is not supported.
     pub fn encode(&self) -> Vec<u8> {
         let (level, server) = (self.level, self.server.as_ref());
         Self::LEVELS.encode(level, server, self.status, ServerInfo::put)

@@ -9,15 +9,15 @@ use crate::open_enum::open_flags;
 use crate::rpc::ndr::{Reader, Writer};
 
 open_flags! {
-    /// Type of a share: one of the first four, with any of the flags. \[MS-SRVS\] 2.2.2.4
+    /// Type of a share: one of the four kinds, with any of the flags. \[MS-SRVS\] 2.2.2.4
     ShareType(u32) {
-        /// A directory of files.
+        /// The share is a directory of files.
         DISKTREE = 0x0000_0000,
-        /// A print queue.
+        /// The share is a print queue.
         PRINTQ = 0x0000_0001,
-        /// A communication device.
+        /// The share is a communication device.
         DEVICE = 0x0000_0002,
-        /// Named pipes.
+        /// The share consists of named pipes (IPC$).
         IPC = 0x0000_0003,
         /// Flag: the share ends with the server process.
         TEMPORARY = 0x4000_0000,
@@ -27,36 +27,38 @@ open_flags! {
 }
 
 impl ShareType {
-    /// The type without flags.
+    /// Returns the kind of the share, without the flags.
     pub fn kind(self) -> Self {
         Self(self.0 & 0xFF)
     }
 }
 
-/// The fields of a share at all levels. A field that the level does not have is empty or 0.
+/// A description of a share, with the fields of all information levels. A field that the level does
+/// not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ShareInfo {
     /// Name of the share.
     pub name: String,
-    /// Type of the share.
+    /// Kind and flags of the share.
     pub share_type: ShareType,
-    /// Description of the share.
+    /// Description of the share for users.
     pub comment: String,
     /// Permissions of share-level security, an obsolete feature of LAN Manager; else 0.
     pub permissions: u32,
-    /// Maximum number of connections; 0xFFFFFFFF for no limit.
+    /// Maximum number of connections to the share; 0xFFFFFFFF for no limit.
     pub max_uses: u32,
-    /// Current number of connections.
+    /// Current number of connections to the share.
     pub current_uses: u32,
-    /// Path of the shared directory.
+    /// Path of the shared directory on the server.
     pub path: String,
-    /// Password of share-level security, an obsolete feature of LAN Manager.
+    /// Password of share-level security, an obsolete feature of LAN Manager; `None` when the server
+    /// returns none.
     pub password: Option<String>,
-    /// Name of the server of the share; `*` for any.
+    /// Name of the server that the share belongs to; `*` for any.
     pub server_name: String,
-    /// SHI1005_FLAGS. \[MS-SRVS\] 2.2.2.5
+    /// Flags for caching, DFS and encryption of the share: SHI1005_FLAGS. \[MS-SRVS\] 2.2.2.5
     pub flags: u32,
-    /// Self-relative security descriptor of the share; empty when it is not returned.
+    /// Encoded self-relative security descriptor of the share; empty when the server returns none.
     pub security_descriptor: Vec<u8>,
 }
 

@@ -10,21 +10,25 @@ use crate::layout::u32_of;
 use crate::rpc::WinError;
 use crate::rpc::ndr::{Reader, Writer};
 
-/// The request of NetrShareEnum and NetrShareEnumSticky: lists shares. \[MS-SRVS\] 3.1.4.8
+/// The arguments of the RPC calls NetrShareEnum and NetrShareEnumSticky: the client lists the
+/// shares of the server. \[MS-SRVS\] 3.1.4.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareEnum {
-    /// Name of the server, as the client addresses it: `\\name`. A server ignores it.
+    /// Name of the server, as the client addresses it: `\\name`. Servers ignore it.
     pub server_name: Option<String>,
-    /// Information level: 0, 1, 2, 501, 502 or 503.
+    /// Information level, which selects the returned fields: 0, 1, 2, 501, 502 or 503.
     pub level: u32,
-    /// Preferred maximum length of the response in bytes; [`super::ALL`] for no limit.
+    /// Length in bytes that the response should not exceed; [`super::ALL`] for no limit.
     pub preferred_length: u32,
-    /// Position to continue from: 0, or the value of the last response.
+    /// Position in the list to continue from: 0, or the value of the last response; `None` for the
+    /// start.
     pub resume_handle: Option<u32>,
 }
 
 impl ShareEnum {
-    /// Decodes the stub. For an unsupported level only the level is valid.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. For an unsupported
+    /// level, only the level and the server name are valid. Fails when `stub` is truncated, or its
+    /// fields contradict each other.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let server_name = reader.unique_string("ServerName")?;
@@ -77,23 +81,24 @@ impl ShareEnum {
     }
 }
 
-/// The response of NetrShareEnum and NetrShareEnumSticky. \[MS-SRVS\] 3.1.4.8
+/// The results of the RPC calls NetrShareEnum and NetrShareEnumSticky. \[MS-SRVS\] 3.1.4.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareEnumResponse {
-    /// Information level of the shares.
+    /// Information level of the shares, as in the request.
     pub level: u32,
-    /// The shares; `None` when the response has no list, for example after an error.
+    /// The listed shares; `None` when the response has no list, for example after an error.
     pub shares: Option<Vec<ShareInfo>>,
-    /// Number of shares from the position of this call on.
+    /// Number of shares that the server has from the position of this call to the end of the list.
     pub total_entries: u32,
-    /// Position to continue from; `None` if the client sent none.
+    /// Position in the list to continue from; `None` if the client sent none.
     pub resume_handle: Option<u32>,
-    /// SUCCESS, MORE_DATA, or the error of the call.
+    /// SUCCESS, MORE_DATA when the list is incomplete, or the error for which the call failed.
     pub status: WinError,
 }
 
 impl ShareEnumResponse {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let level = reader.u32("Level")?;
@@ -197,19 +202,22 @@ fn invalid(field: &'static str, value: u32) -> DecodeError {
     }
 }
 
-/// The request of NetrShareGetInfo: describes one share. \[MS-SRVS\] 3.1.4.10
+/// The arguments of the RPC call NetrShareGetInfo: the client queries a description of one share.
+/// \[MS-SRVS\] 3.1.4.10
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGetInfo {
-    /// Name of the server, as the client addresses it. A server ignores it.
+    /// Name of the server, as the client addresses it. Servers ignore it.
     pub server_name: Option<String>,
-    /// Name of the share.
+    /// Name of the share that the client queries.
     pub share: String,
-    /// Information level: those of [`ShareEnum`], 1004, 1005, 1006 or 1501.
+    /// Information level, which selects the returned fields: 0, 1, 2, 501, 502, 503, 1004, 1005,
+    /// 1006 or 1501.
     pub level: u32,
 }
 
 impl ShareGetInfo {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         Ok(Self {
@@ -229,19 +237,20 @@ impl ShareGetInfo {
     }
 }
 
-/// The response of NetrShareGetInfo. \[MS-SRVS\] 3.1.4.10
+/// The results of the RPC call NetrShareGetInfo. \[MS-SRVS\] 3.1.4.10
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGetInfoResponse {
-    /// Information level of the share.
+    /// Information level of the results, as in the request.
     pub level: u32,
-    /// The share; `None` after an error.
+    /// The description of the share; `None` after an error.
     pub share: Option<ShareInfo>,
-    /// SUCCESS, or the error of the call.
+    /// SUCCESS, or the error for which the call failed.
     pub status: WinError,
 }
 
 impl ShareGetInfoResponse {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let level = reader.u32("switch")?;

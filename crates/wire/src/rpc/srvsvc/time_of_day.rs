@@ -8,15 +8,17 @@ use crate::rpc::WinError;
 use crate::rpc::ndr::{Reader, Writer};
 use crate::time::FileTime;
 
-/// The request of NetrRemoteTOD.
+/// The arguments of the RPC call NetrRemoteTOD: the client queries the time of the server.
+/// \[MS-SRVS\] 3.1.4.21
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTod {
-    /// Name of the server, as the client addresses it. A server ignores it.
+    /// Name of the server, as the client addresses it. Servers ignore it.
     pub server_name: Option<String>,
 }
 
 impl RemoteTod {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let server_name = Reader::new(stub).unique_string("ServerName")?;
         Ok(Self { server_name })
@@ -30,32 +32,32 @@ impl RemoteTod {
     }
 }
 
-/// TIME_OF_DAY_INFO. \[MS-SRVS\] 2.2.4.105
+/// TIME_OF_DAY_INFO: the date and time of a server. \[MS-SRVS\] 2.2.4.105
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TimeOfDay {
     /// Seconds since 1970-01-01 00:00 UTC.
     pub elapsed: u32,
     /// Milliseconds since an arbitrary time, such as the start of the server.
     pub ticks_ms: u32,
-    /// Hour of the day, UTC, as all fields below.
+    /// Hour of the day in UTC, 0 to 23.
     pub hours: u32,
-    /// Minute.
+    /// Minute of the hour in UTC, 0 to 59.
     pub minutes: u32,
-    /// Second.
+    /// Second of the minute, 0 to 59.
     pub seconds: u32,
-    /// Hundredth of a second.
+    /// Hundredth of the second, 0 to 99.
     pub hundredths: u32,
     /// Time zone of the server in minutes west of Greenwich; -1 if unknown.
     pub timezone: i32,
-    /// Resolution of the clock in units of 0.1 ms.
+    /// Interval between ticks of the server's clock, in units of 0.1 ms.
     pub interval: u32,
-    /// Day of the month, from 1.
+    /// Day of the month in UTC, 1 to 31.
     pub day: u32,
-    /// Month, from 1.
+    /// Month of the year in UTC, 1 to 12.
     pub month: u32,
-    /// Year.
+    /// Year in UTC, such as 2024.
     pub year: u32,
-    /// Day of the week, 0 for Sunday.
+    /// Day of the week in UTC, 0 for Sunday to 6 for Saturday.
     pub weekday: u32,
 }
 
@@ -63,8 +65,9 @@ pub struct TimeOfDay {
 const DAY: i64 = 86_400;
 
 impl TimeOfDay {
-    /// Splits `time` into the date and time of day in UTC. `ticks_ms`: milliseconds since the start
-    /// of the server. `timezone` is 0; a caller in another zone sets it.
+    /// Splits `time` into the date and time of day in UTC. `ticks_ms` is the number of milliseconds
+    /// since the start of the server. The time zone of the result is 0; a caller in another zone
+    /// sets it.
     pub fn at(time: FileTime, ticks_ms: u32) -> Self {
         let (seconds, nanoseconds) = time.to_unix();
         let (days, of_day) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
@@ -127,17 +130,18 @@ fn date(days: i64) -> (u32, u32, u32) {
     (number(year), number(month), number(day))
 }
 
-/// The response of NetrRemoteTOD.
+/// The results of the RPC call NetrRemoteTOD. \[MS-SRVS\] 3.1.4.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteTodResponse {
-    /// The time; `None` after an error.
+    /// Date and time of the server; `None` after an error.
     pub time: Option<TimeOfDay>,
-    /// SUCCESS, or the error of the call.
+    /// SUCCESS, or the error for which the call failed.
     pub status: WinError,
 }
 
 impl RemoteTodResponse {
-    /// Decodes the stub: the NDR encoding of the fields, without RPC headers.
+    /// Decodes the stub: the NDR encoding of the fields, without RPC headers. Fails when `stub` is
+    /// truncated, or a string or array in it is malformed.
     pub fn decode(stub: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(stub);
         let mut time = None;
