@@ -85,6 +85,9 @@ impl Share {
 
     /// Reads a whole file of about `expected` bytes by exactly one message. Returns `None` if the
     /// file has more bytes than the response to that message.
+    ///
+    /// # Errors
+    /// The file does not exist, or another open of it denies reading.
     pub async fn read_small(&self, path: &str, expected: u32) -> Result<Option<Region>, Error> {
         self.take_one(path, self.ask(&[(path, expected)])).await
     }

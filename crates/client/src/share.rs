@@ -161,12 +161,18 @@ impl Share {
 
     /// Queries the metadata of a file or directory. If the path is a link, returns the metadata of
     /// the target.
+    ///
+    /// # Errors
+    /// The file does not exist, or the user may not access it.
     pub async fn metadata(&self, path: &str) -> Result<Metadata, Error> {
         self.look(path, true).await
     }
 
     /// Queries the metadata of a file or directory. If the path is a link, returns the metadata of
     /// the link itself.
+    ///
+    /// # Errors
+    /// The file does not exist, or the user may not access it.
     pub async fn symlink_metadata(&self, path: &str) -> Result<Metadata, Error> {
         self.look(path, false).await
     }
@@ -288,6 +294,9 @@ impl Share {
 
     /// Renames or moves a file or directory from the path `from` to the path `to` of the same
     /// share. With `replace`, an existing file of the new name is replaced.
+    ///
+    /// # Errors
+    /// The new name exists (without `replace`), or another open of the file denies the rename.
     pub async fn rename(&self, from: &str, to: &str, replace: bool) -> Result<(), Error> {
         let options = OpenOptions::new()
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)

@@ -134,6 +134,9 @@ impl Stream {
     }
 
     /// Returns the IP address and port of the peer.
+    ///
+    /// # Errors
+    /// The peer has disconnected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.peer_addr(),
@@ -152,6 +155,9 @@ impl Stream {
     }
 
     /// Returns the IP address and port of this end of the connection.
+    ///
+    /// # Errors
+    /// The connection has ended.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Socket(stream) => stream.local_addr(),

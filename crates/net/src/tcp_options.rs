@@ -80,6 +80,9 @@ impl std::error::Error for TcpOptionsError {}
 
 impl TcpOptions {
     /// Sets these options on a TCP socket.
+    ///
+    /// # Errors
+    /// The kernel refuses an option, or the peer has disconnected.
     pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
         let socket = SockRef::from(socket);
         socket.set_tcp_nodelay(self.no_delay)?;

@@ -199,6 +199,9 @@ impl Chunk {
     }
 
     /// Removes the first `count` bytes from the front of the chunk.
+    ///
+    /// # Panics
+    /// The chunk has fewer bytes.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "a chunk is not advanced past its end");
         self.start += count;

@@ -44,6 +44,9 @@ pub enum Part {
 
 impl Part {
     /// Returns the bytes of the part.
+    ///
+    /// # Panics
+    /// For `File` and `View`: their bytes are not in memory that this process may read.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {

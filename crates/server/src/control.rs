@@ -143,6 +143,9 @@ pub fn default_path() -> io::Result<Option<PathBuf>> {
 
 /// Returns the paths of the control sockets in a directory, sorted by name. The servers of some may
 /// have ended: see [`is_unserved`].
+///
+/// # Errors
+/// The directory cannot be read.
 pub fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory)?.take(MAX_ENTRIES);
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

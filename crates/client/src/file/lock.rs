@@ -26,6 +26,9 @@ impl File {
     /// Locks a range of bytes, which may be beyond the end of the file. The lock lasts until
     /// [`unlock`](Self::unlock) or until the file is closed. With `wait`, the future waits until
     /// the conflicting locks are released, and dropping it cancels the request.
+    ///
+    /// # Errors
+    /// Without `wait`, another open holds a conflicting lock: LOCK_NOT_GRANTED.
     pub async fn lock(&self, range: Range<u64>, kind: LockKind, wait: bool) -> Result<(), Error> {
         let flags = match kind {
             LockKind::Shared => LockFlags::SHARED_LOCK,

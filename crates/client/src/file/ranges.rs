@@ -16,6 +16,9 @@ const RANGES_MAX: usize = 1 << 20;
 impl File {
     /// Queries the parts of `range` that have allocated disk space. The rest of `range` are holes,
     /// which read as zeros. The parts are in ascending order.
+    ///
+    /// # Errors
+    /// The server does not support the query, or returns more than a million parts.
     pub async fn allocated_ranges(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, Error> {
         let operation = "query the allocated ranges of";
         let mut found: Vec<Range<u64>> = Vec::new();
