@@ -14,6 +14,7 @@ use smbeam_client::{
     Transports, Wait as _,
 };
 use wire::dialect::Dialect;
+use wire::upcase::upcased;
 
 use crate::client_failure::failure_of;
 use crate::credentials::LoginArguments;
@@ -247,7 +248,7 @@ impl Connector {
                 "the URL names no share: expected smb://host/share (`smbeam shares` lists shares)",
             ));
         };
-        let key = (SessionKey::of(url), name.to_lowercase());
+        let key = (SessionKey::of(url), upcased(name));
         if let Some(share) = lock(&self.opened.shares).get(&key) {
             return Ok(share.clone());
         }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use smbeam_client::FileAttributes;
+use wire::upcase::upcased;
 
 pub(crate) use expanded::ExpandedPath;
 pub(crate) use local::info_of as local_info;
@@ -183,7 +184,7 @@ impl FilePath {
     pub(crate) fn key_of(&self, name: &str) -> String {
         match self {
             Self::Local(_) => name.to_owned(),
-            Self::Remote(_) => names::folded(name),
+            Self::Remote(_) => upcased(name),
         }
     }
 

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use clap::Args;
+use wire::upcase::upcased;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::copying::duplicate_target;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, FilePath, RemotePath};
 use crate::location::Url;
-use crate::names::folded;
 use crate::report::Report;
 use crate::session_key::is_one_session;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     for source in found {
         if let FilePath::Remote(source) = source.path {
             let target = target_for(&source, &target, is_directory);
-            let renamed = match taken.insert(folded(&target.path)) {
+            let renamed = match taken.insert(upcased(&target.path)) {
                 true => move_to(&source, &target, !arguments.no_clobber),
                 false => Err(duplicate_target(&source)),
             };
@@ -68,7 +68,7 @@ fn not_a_directory(target: impl ToString) -> Failure {
 }
 
 fn target_of(connector: &Connector, url: &Url, sources: &[Url]) -> Outcome<(RemotePath, bool)> {
-    let share = |url: &Url| url.share.as_deref().map(folded);
+    let share = |url: &Url| url.share.as_deref().map(upcased);
     let is_other = |source: &&Url| !is_one_session(source, url) || share(source) != share(url);
     if let Some(source) = sources.iter().find(is_other) {
         let reason = "the target is on another share: copy with cp, then remove with rm";

@@ -68,11 +68,6 @@ pub(crate) fn to_server(name: &OsStr) -> Result<&str, NameError> {
     Ok(name)
 }
 
-/// The form of a name for comparison without regard to case.
-pub(crate) fn folded(name: &str) -> String {
-    name.chars().flat_map(char::to_uppercase).collect()
-}
-
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -142,11 +137,5 @@ mod tests {
         for name in ["a.b", ".profile", "\u{e4}\u{1f600}", "a b"] {
             assert_eq!(to_server(OsStr::new(name)), Ok(name));
         }
-    }
-
-    #[test]
-    fn folded_names_ignore_case() {
-        assert_eq!(folded("Stra\u{df}e"), folded("STRASSE"));
-        assert_eq!(folded("\u{c4}b"), folded("\u{e4}B"));
     }
 }

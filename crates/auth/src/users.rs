@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::ntlm::keys::{NtHash, upper_case};
+use wire::upcase::upcased;
+
+use crate::ntlm::keys::NtHash;
 
 /// Maximum number of accounts in a user file. [`UserFile`](crate::UserFile) refuses further
 /// accounts.
@@ -75,7 +77,7 @@ impl Users {
     /// has an account with the same name in upper or lower case. The table itself has no maximum
     /// size.
     pub fn insert(&mut self, account: Account) -> bool {
-        let key = upper_case(&account.name);
+        let key = upcased(&account.name);
         if self.by_name.contains_key(&key) {
             return false;
         }
@@ -86,19 +88,19 @@ impl Users {
     /// Returns the account with this user name, in upper or lower case; `None` when the table has
     /// none.
     pub fn find(&self, name: &str) -> Option<&Account> {
-        self.by_name.get(&upper_case(name))
+        self.by_name.get(&upcased(name))
     }
 
     /// As [`find`](Self::find), to change the account. The caller must not change its name, which
     /// is the key of the table.
     pub(crate) fn find_mut(&mut self, name: &str) -> Option<&mut Account> {
-        self.by_name.get_mut(&upper_case(name))
+        self.by_name.get_mut(&upcased(name))
     }
 
     /// Removes the account with this user name, in upper or lower case, and returns it; `None` when
     /// the table has none.
     pub fn remove(&mut self, name: &str) -> Option<Account> {
-        self.by_name.remove(&upper_case(name))
+        self.by_name.remove(&upcased(name))
     }
 
     /// Iterates over all accounts, in the order of their upper-case names.

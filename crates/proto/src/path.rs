@@ -3,6 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
+use wire::upcase::is_same_name;
 use wire::{Status, Utf16};
 
 /// A path from the root of a share: components joined by `/`, none of them empty, `.` or `..`;
@@ -31,27 +32,6 @@ impl StreamName {
 pub const MAX_COMPONENT_UNITS: usize = 255;
 /// Maximum length of a path in UTF-16 units, as in Windows.
 pub const MAX_PATH_UNITS: usize = 32_760;
-
-/// Returns the character in upper case, or the character itself if its upper case has several
-/// characters. Comparisons of names use this function.
-///
-/// Windows compares names with a table of the volume that maps 16-bit units one to one. This
-/// function maps characters beyond 16 bits too.
-pub fn upcase(c: char) -> char {
-    if c.is_ascii() {
-        return c.to_ascii_uppercase();
-    }
-    let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(upper), None) => upper,
-        _ => c,
-    }
-}
-
-/// Returns whether two names are equal without regard to case.
-pub fn is_same_name(one: &str, other: &str) -> bool {
-    one.chars().map(upcase).eq(other.chars().map(upcase))
-}
 
 impl SharePath {
     fn of_file(path: String) -> Self {

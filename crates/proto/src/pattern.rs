@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::path::upcase;
+use wire::upcase::upcase;
 
 /// A name pattern with DOS wildcards, as in QUERY_DIRECTORY. It matches names without regard to
 /// case. \[MS-FSA\] 2.1.4.4

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::{AcceptorConfig, MechanismProvider, TargetNames, UserFile, UserFileError, Users};
 use tracing::{error, info};
+use wire::upcase::upcased;
 
 use crate::config::Config;
 use crate::host_name::host_name;
@@ -103,7 +104,7 @@ fn target_names(host: String) -> TargetNames {
         Some((name, domain)) => (name.to_owned(), domain.to_owned()),
         None => (host.clone(), String::new()),
     };
-    let netbios: String = name.to_uppercase().chars().take(NETBIOS_NAME_MAX).collect();
+    let netbios: String = upcased(&name).chars().take(NETBIOS_NAME_MAX).collect();
     TargetNames {
         netbios_computer: netbios.clone(),
         // Like Windows and Samba: a server without a domain uses its own name as the domain.

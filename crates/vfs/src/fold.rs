@@ -1,16 +1,10 @@
 //! Comparison of names without regard to case.
 //!
-//! A name is folded character by character with [`upcase`]. A character with a longer upper case,
-//! such as the German sharp s, stays unchanged. Names are not normalized, as in Windows.
+//! A name is folded character by character with [`upcase`], by the table of Windows. Names are not
+//! normalized, as in Windows.
 
-pub use proto::path::is_same_name as same;
-use proto::path::upcase;
-
-/// Returns the folded form of a name (each character in upper case), which is equal for names that
-/// differ only in case.
-pub fn fold(name: &str) -> String {
-    name.chars().map(upcase).collect()
-}
+use wire::upcase::upcase;
+pub use wire::upcase::{is_same_name as same, upcased as fold};
 
 /// Returns a hash that is equal for names that differ only in case: FNV-1a over the folded
 /// characters.
@@ -32,14 +26,15 @@ mod tests {
         assert!(same("Readme.TXT", "README.txt"));
         assert!(same("\u{e4}\u{f6}\u{fc}", "\u{c4}\u{d6}\u{dc}"));
         assert!(same("\u{3c9}\u{436}", "\u{3a9}\u{416}"));
-        assert!(same("\u{10428}", "\u{10400}"));
         assert!(!same("a", "b"));
     }
 
     #[test]
-    fn characters_without_a_single_upper_case_stay() {
+    fn characters_without_an_upper_case_in_windows_stay() {
         assert_eq!(fold("stra\u{df}e"), "STRA\u{df}E");
         assert!(!same("\u{df}", "SS"));
+        assert!(!same("\u{131}", "i") && !same("\u{17f}", "s"));
+        assert!(!same("\u{10428}", "\u{10400}"));
     }
 
     #[test]

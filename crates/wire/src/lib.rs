@@ -30,6 +30,7 @@ pub mod dialect;
 pub mod echo;
 pub mod error;
 pub mod error_response;
+pub mod file_name;
 pub mod flush;
 pub mod fscc;
 pub mod fsctl;
@@ -61,6 +62,7 @@ pub mod time;
 pub mod transform;
 pub mod tree_connect;
 pub mod tree_disconnect;
+pub mod upcase;
 pub mod write;
 
 pub use error::DecodeError;

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use wire::upcase::is_same_name;
 
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -107,7 +108,7 @@ impl Login {
 fn rank_of(own: Option<&str>, wanted: Option<&str>) -> Option<u8> {
     match (own, wanted) {
         (None, _) => Some(0),
-        (Some(own), Some(wanted)) if own.to_lowercase() == wanted.to_lowercase() => Some(1),
+        (Some(own), Some(wanted)) if is_same_name(own, wanted) => Some(1),
         _ => None,
     }
 }

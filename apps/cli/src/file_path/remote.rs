@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use smbeam_client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wait as _};
 use wire::Status;
+use wire::upcase::upcased;
 
 use super::{Detail, Entry, ExpandedPath, FileInfo, FilePath, Kind};
 use crate::client_failure::failure_of;
 use crate::failure::{Failure, Outcome};
 use crate::location::Url;
-use crate::names::{folded, from_server};
+use crate::names::from_server;
 use crate::session_key::is_one_session;
 
 /// The attributes that a copy keeps. The file system of the target sets all others.
@@ -72,13 +73,13 @@ impl RemotePath {
 
     /// Whether `other` is this directory or inside it, according to the names.
     pub(crate) fn contains(&self, other: &Self) -> bool {
-        let (own, theirs) = (folded(&self.path), folded(&other.path));
+        let (own, theirs) = (upcased(&self.path), upcased(&other.path));
         let is_below = own.is_empty() || theirs == own || theirs.starts_with(&format!("{own}/"));
         is_one_session(&self.root, &other.root) && self.is_same_share(other) && is_below
     }
 
     fn is_same_share(&self, other: &Self) -> bool {
-        let share = |remote: &Self| remote.root.share.as_deref().map(folded);
+        let share = |remote: &Self| remote.root.share.as_deref().map(upcased);
         share(self) == share(other)
     }
 
@@ -242,7 +243,7 @@ impl RemotePath {
 
     /// Whether both paths name the same file, ignoring case.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
-        self.is_on_same_share(other) && folded(&self.path) == folded(&other.path)
+        self.is_on_same_share(other) && upcased(&self.path) == upcased(&other.path)
     }
 
     /// Whether both paths are on the same share, according to the URLs.

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use wire::upcase::upcased;
+
 use super::item::Item;
 use super::pool::{self, InitialJobs, Queue};
 use super::queued::{Existing, QueuedFile};
@@ -11,7 +13,6 @@ use super::{Compare, Transfer, jobs, part};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
-use crate::names;
 
 /// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
@@ -308,7 +309,7 @@ impl Transfer<'_> {
             .target
             .join(&entry.name)
             .map_err(|error| Failure::name(&path, error))?;
-        if directory.target.is_remote() && !seen.insert(names::folded(&entry.name)) {
+        if directory.target.is_remote() && !seen.insert(upcased(&entry.name)) {
             return Err(Failure::new(
                 Exit::Exists,
                 path,

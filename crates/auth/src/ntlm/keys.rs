@@ -6,6 +6,7 @@ use crypto::fixed_time_eq;
 use md4::{Digest, Md4};
 use md5::Md5;
 use wire::ntlmssp::{Flags, MIC_LEN, MIC_OFFSET, utf16};
+use wire::upcase::upcased;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::mechanism::Integrity;
@@ -56,7 +57,7 @@ impl NtHash {
     /// NTOWFv2: the key of the account for the user and domain names that the client sent.
     /// [MS-NLMP] 3.3.2
     pub(crate) fn response_key(&self, user: &str, domain_utf16: &[u8]) -> Key {
-        hmac_md5(&self.0, &[&utf16(&upper_case(user)), domain_utf16])
+        hmac_md5(&self.0, &[&utf16(&upcased(user)), domain_utf16])
     }
 }
 
@@ -70,19 +71,6 @@ impl Drop for NtHash {
     fn drop(&mut self) {
         self.0.zeroize();
     }
-}
-
-/// Converts a name to upper case as Windows does: a UTF-16 unit maps to one unit or stays
-/// unchanged.
-pub(crate) fn upper_case(name: &str) -> String {
-    let upper = |ch: char| {
-        let mut upper = ch.to_uppercase();
-        match (upper.next(), upper.next()) {
-            (Some(upper), None) if ch.len_utf16() == 1 && upper.len_utf16() == 1 => upper,
-            _ => ch,
-        }
-    };
-    name.chars().map(upper).collect()
 }
 
 /// NTProofStr. [MS-NLMP] 3.3.2
@@ -309,11 +297,14 @@ mod tests {
         );
     }
 
+    /// Both ends hash the name in upper case, so they must agree on the letters that Windows
+    /// changes.
     #[test]
-    fn upper_case_keeps_the_number_of_units() {
-        assert_eq!(
-            upper_case("j\u{f6}rg \u{df} \u{10428}"),
-            "J\u{d6}RG \u{df} \u{10428}"
-        );
+    fn the_response_key_depends_on_the_upper_case_of_windows() {
+        let hash = NtHash::from_password("Password");
+        let key = |user: &str| *hash.response_key(user, &[]);
+        assert_eq!(key("j\u{f6}rg"), key("J\u{d6}RG"));
+        assert_ne!(key("y\u{131}ld\u{131}z"), key("YILDIZ"));
+        assert_ne!(key("\u{b5}ser"), key("\u{39c}SER"));
     }
 }

@@ -8,6 +8,7 @@ use core::time::Duration;
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
+use wire::upcase::is_same_name;
 
 use crate::file::ShareId;
 use crate::token::Token;
@@ -175,14 +176,8 @@ impl Default for Config {
 impl Config {
     /// The share of a name, without regard to case.
     pub(crate) fn find_share(&self, name: &str) -> Option<&Arc<Share>> {
-        let name = folded(name);
-        (self.shares.iter()).find(|share| folded(&share.name) == name)
+        (self.shares.iter()).find(|share| is_same_name(&share.name, name))
     }
-}
-
-/// A name as it is compared: without regard to case.
-pub(crate) fn folded(name: &str) -> String {
-    name.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// The kind of a share of the server.

@@ -7,9 +7,10 @@ use wire::access::AccessMask;
 use wire::dialect::Dialect;
 use wire::header::Target;
 use wire::tree_connect::{Request, Response, ShareCapabilities, ShareFlags, ShareType};
+use wire::upcase::is_same_name;
 use wire::{Status, TreeId};
 
-use crate::server::config::{Share, ShareKind, folded};
+use crate::server::config::{Share, ShareKind};
 use crate::server::connection::Connection;
 use crate::server::connection::task::{self, Flow, Task};
 use crate::server::context::Reply;
@@ -65,8 +66,8 @@ impl Connection {
             (_, false) => share.guest,
             (None, true) => true,
             (Some(users), true) => {
-                let name = folded(&state.account.name);
-                users.iter().any(|user| folded(user) == name)
+                let name = &state.account.name;
+                users.iter().any(|user| is_same_name(user, name))
             }
         };
         if may_enter {

@@ -19,9 +19,10 @@ use core::sync::atomic::AtomicBool;
 use spin::Mutex;
 use wire::Status;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
+use wire::upcase::is_same_name;
 
 use crate::file::{FileKey, LocalOpen, ShareId, StreamId};
-use crate::path::{SharePath, is_same_name};
+use crate::path::SharePath;
 use crate::server::notices::{Notices, Waiter};
 use crate::time::Instant;
 
