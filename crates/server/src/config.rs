@@ -12,6 +12,8 @@ use std::time::Duration;
 use net::{Endpoint, Endpoints, Transport};
 use serde::Deserialize;
 use toml::Spanned;
+use wire::file_name::NameMapping;
+use wire::upcase::is_same_name;
 
 use crate::interfaces::Entry;
 
@@ -289,6 +291,10 @@ pub struct ShareSection {
     /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
+    /// What happens to files whose names SMB cannot carry: they get other names, or are hidden.
+    /// Default: other names.
+    #[serde(default)]
+    pub names: Names,
     /// Name of the Unix user for the permissions of all file operations on the share. Default:
     /// the Unix account of the session's user.
     #[serde(default)]
@@ -311,7 +317,28 @@ impl ShareSection {
             oplocks: true,
             notify: true,
             direct: false,
+            names: Names::Map,
             force_user: None,
+        }
+    }
+}
+
+/// Files whose names SMB cannot carry. See [`NameMapping`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Names {
+    /// Clients see them under other names.
+    #[default]
+    Map,
+    /// Clients do not see them.
+    Hide,
+}
+
+impl From<Names> for NameMapping {
+    fn from(names: Names) -> Self {
+        match names {
+            Names::Map => Self::Map,
+            Names::Hide => Self::Hide,
         }
     }
 }
@@ -492,7 +519,7 @@ impl Check<'_> {
         for (index, share) in shares.iter().enumerate() {
             self.share(share)?;
             let name = share.name.get_ref();
-            let has_name = |other: &ShareSection| other.name.get_ref().eq_ignore_ascii_case(name);
+            let has_name = |other: &ShareSection| is_same_name(other.name.get_ref(), name);
             if shares[..index].iter().any(has_name) {
                 return Err(self.error(
                     &share.name,

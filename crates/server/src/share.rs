@@ -95,6 +95,7 @@ impl Shares {
 fn open_directory(id: ShareId, section: &ShareSection) -> std::io::Result<Arc<dyn FileSystem>> {
     let options = posix::Options {
         direct: section.direct,
+        names: section.names.into(),
         ..posix::Options::default()
     };
     let directory = posix::Posix::new(id, section.path.get_ref(), options)?;

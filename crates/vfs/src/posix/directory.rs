@@ -38,13 +38,13 @@ pub(super) struct Directory {
 pub(super) struct Parent {
     pub(super) directory: Arc<Directory>,
     pub(super) stat: Stat,
-    /// Its path, as spelled by the file system.
+    /// Its path for clients, as spelled by the file system.
     pub(super) path: SharePath,
 }
 
 /// An entry of a directory, with its file.
 pub(super) struct Entry {
-    /// Name of the entry, as spelled by the file system.
+    /// Name of the entry for clients, as spelled by the file system.
     pub(super) name: String,
     /// The file, or the link itself, for its metadata (O_PATH).
     pub(super) fd: OwnedFd,
@@ -83,10 +83,10 @@ pub(super) fn entry_of(name: String, fd: OwnedFd) -> Step<Entry> {
     Ok(Entry { name, fd, stat })
 }
 
-/// Opens a name in a directory. A link is not followed; only O_PATH can open it.
+/// Opens a name on the disk in a directory. A link is not followed; only O_PATH can open it.
 pub(super) fn open_name(
     directory: &Directory,
-    name: &str,
+    name: &[u8],
     flags: OFlags,
     effort: Effort,
 ) -> Step<Result<OwnedFd, Errno>> {
@@ -94,10 +94,10 @@ pub(super) fn open_name(
     resolve(&directory.fd, name, flags | OFlags::NOFOLLOW, rules, effort)
 }
 
-/// Resolves a path; repeats the attempt if a concurrent rename disturbs it.
+/// Resolves a path on the disk; repeats the attempt if a concurrent rename disturbs it.
 pub(super) fn resolve(
     from: &OwnedFd,
-    path: &str,
+    path: &[u8],
     flags: OFlags,
     rules: ResolveFlags,
     effort: Effort,

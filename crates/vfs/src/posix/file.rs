@@ -62,7 +62,7 @@ pub(super) struct Link {
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     pub(super) parent: Arc<Directory>,
-    /// Name in the parent directory; empty for the root of the share.
+    /// Name for clients in the parent directory; empty for the root of the share.
     pub(super) name: String,
     /// Path at the last lookup of the name, as spelled by the file system.
     pub(super) path: SharePath,

@@ -15,6 +15,7 @@ use wire::access::{AccessMask, FileAttributes};
 
 use super::Posix;
 use super::file::OpenFile;
+use super::mapping::wire_path;
 use super::stat::by_descriptor;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, identity};
@@ -74,19 +75,19 @@ impl Posix {
         let (Some(root), Some(path)) = (path_in_mount(&self.root.fd), path_in_mount(&file)) else {
             return Ok(None);
         };
-        let below = path.strip_prefix(&root);
-        let below = below.and_then(|below| match root.ends_with('/') {
+        let below = path.strip_prefix(&*root);
+        let below = below.and_then(|below| match root.ends_with(b"/") {
             true => Some(below),
-            false => below.strip_prefix('/'),
+            false => below.strip_prefix(b"/"),
         });
-        Ok(below.map(SharePath::from_trusted))
+        Ok(below.and_then(|below| wire_path(self.options.names, below)))
     }
 }
 
-/// Returns the path of an open file as the kernel knows it; `None` if it is not UTF-8.
-fn path_in_mount(file: &OwnedFd) -> Option<String> {
+/// Returns the path of an open file as the kernel knows it.
+fn path_in_mount(file: &OwnedFd) -> Option<Vec<u8>> {
     let path = readlink(by_descriptor(file), Vec::new()).ok()?;
-    path.into_string().ok()
+    Some(path.into_bytes())
 }
 
 /// Converts an error of the handle calls. ESTALE and EINVAL mean that the file was deleted or that

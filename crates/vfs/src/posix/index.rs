@@ -40,6 +40,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use proto::file::FileKey;
 use proto::token::Token;
+use wire::file_name::NameMapping;
 
 use super::directory::{Directory, Run};
 use super::inotify::{Change, Inotify, InotifyEvent};
@@ -64,6 +65,7 @@ pub(super) struct Index {
     scanned: Condvar,
     create_locks: [Mutex<()>; LOCKS],
     seed: u64,
+    mapping: NameMapping,
 }
 
 #[derive(Debug)]
@@ -105,11 +107,11 @@ enum Known {
 }
 
 impl Index {
-    /// An empty index of at most `bytes_max` bytes.
-    pub(super) fn new(bytes_max: usize) -> Self {
+    /// An empty index of at most `bytes_max` bytes. It has the names that clients see.
+    pub(super) fn new(bytes_max: usize, mapping: NameMapping) -> Self {
         let seed = RandomState::new().hash_one(0);
         let state = State {
-            watch: Inotify::new(),
+            watch: Inotify::new(mapping),
             entries: HashMap::new(),
             watched: HashMap::new(),
             uses: BTreeMap::new(),
@@ -124,6 +126,7 @@ impl Index {
             scanned: Condvar::new(),
             create_locks,
             seed,
+            mapping,
         }
     }
 
@@ -202,7 +205,8 @@ impl Index {
         } else {
             0
         };
-        let (spelled, names) = match scan::scan(&opened, name, bytes_max, self.seed) {
+        let (spelled, names) = match scan::scan(&opened, name, self.mapping, (bytes_max, self.seed))
+        {
             Ok(scan) => (Ok(scan.spelled), scan.names),
             Err(status) => (Err(status), None),
         };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use proto::token::Token;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
+use wire::file_name::NameMapping;
 
 use super::directory::Directory;
 use super::stat::{as_server, by_descriptor};
@@ -24,9 +25,10 @@ const EVENT_MAX: usize = EVENT + 256 + EVENT;
 pub(super) struct Inotify {
     fd: OwnedFd,
     buffer: Box<[MaybeUninit<u8>]>,
+    mapping: NameMapping,
 }
 
-/// A change of the names in a directory.
+/// A change of the names in a directory. The names are those that clients see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Added(String),
@@ -46,11 +48,12 @@ pub(super) enum InotifyEvent {
 
 impl Inotify {
     /// Creates a queue; `None` if the kernel refuses: each user has a limited number.
-    pub(super) fn new() -> Option<Self> {
+    pub(super) fn new(mapping: NameMapping) -> Option<Self> {
         match inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC) {
             Ok(fd) => Some(Self {
                 fd,
                 buffer: Box::new_uninit_slice(BUFFER),
+                mapping,
             }),
             Err(error) => {
                 tracing::warn!(%error, "no inotify queue: every lookup scans the directory");
@@ -97,7 +100,7 @@ impl Inotify {
             };
             let name = event.file_name().map_or(0, |name| name.count_bytes() + 1);
             bytes += EVENT + name.next_multiple_of(EVENT);
-            events.extend(event_of(&event));
+            events.extend(event_of(&event, self.mapping));
             if reader.is_buffer_empty() {
                 // The buffer had space for a further event, so the queue is empty.
                 if bytes + EVENT_MAX < BUFFER {
@@ -109,7 +112,7 @@ impl Inotify {
     }
 }
 
-fn event_of(event: &inotify::Event<'_>) -> Option<InotifyEvent> {
+fn event_of(event: &inotify::Event<'_>, mapping: NameMapping) -> Option<InotifyEvent> {
     let events = event.events();
     if events.contains(ReadFlags::QUEUE_OVERFLOW) {
         return Some(InotifyEvent::Overflow);
@@ -117,8 +120,8 @@ fn event_of(event: &inotify::Event<'_>) -> Option<InotifyEvent> {
     if events.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT | ReadFlags::DELETE_SELF) {
         return Some(InotifyEvent::WatchRemoved(event.wd()));
     }
-    // A client cannot request a name that is not UTF-8, so the index does not contain it.
-    let name = event.file_name()?.to_str().ok()?.to_owned();
+    // A client cannot request a hidden name, so the index does not contain it.
+    let name = mapping.to_wire(event.file_name()?.to_bytes())?.into_owned();
     let is_added = events.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
     let change = if is_added {
         Change::Added(name)

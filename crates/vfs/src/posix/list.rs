@@ -1,15 +1,12 @@
 //! Directory listings.
 //!
 //! Entries are read in batches of 32 KiB. For each selected entry the kernel returns metadata and
-//! Samba's extended attribute, by name within the directory and without an open. A name that is not
-//! UTF-8 has no UTF-16 form and is omitted, as is a name with a backslash, which a client would
-//! interpret as a path. Other characters that Windows reserves are returned unchanged: a client
-//! that cannot use such a name reports it, and other clients can use it.
+//! Samba's extended attribute, by name within the directory and without an open. A name that SMB
+//! cannot carry is mapped to another one, or omitted (see [`super::Options::names`]).
 //!
 //! A link is listed as its target within the share. A link without such a target is listed as a
 //! link, so that clients can see and remove it.
 
-use std::fmt::Write;
 use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 
@@ -17,6 +14,7 @@ use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, Outcome, Select};
 use rustix::fs::{RawDir, SeekFrom, lgetxattr, seek};
 use rustix::io::Errno;
 use wire::Status;
+use wire::file_name::NameMapping;
 
 use super::Posix;
 use super::directory::{Directory, Run};
@@ -75,17 +73,29 @@ impl Posix {
         if listing.is_begun {
             return Ok(Vec::new());
         }
+        let found = match name {
+            "." | ".." => Some(name.to_owned()),
+            name => self.listed_name(file, name, run)?,
+        };
+        listing.is_begun = true;
+        let mut lister = Lister::new(self, file, run);
+        Ok(found
+            .and_then(|name| lister.entry(name))
+            .into_iter()
+            .collect())
+    }
+
+    /// The name of an entry as a listing spells it; `None` if it does not exist.
+    fn listed_name(&self, file: &OpenFile, name: &str, run: Run<'_>) -> Step<Option<String>> {
         let directory = Directory {
             fd: file.fd.clone(),
             key: file.key,
         };
-        let entry = self.entry(&directory, name, run)?;
-        listing.is_begun = true;
-        let mut lister = Lister::new(self, file, run);
-        Ok(entry
-            .and_then(|entry| lister.entry(entry.name))
-            .into_iter()
-            .collect())
+        let Some(name) = self.options.names.canonical(name) else {
+            return Ok(None);
+        };
+        let entry = self.entry(&directory, &name, run)?;
+        Ok(entry.map(|entry| entry.name))
     }
 
     /// Returns the next selected entries.
@@ -105,7 +115,7 @@ impl Posix {
         let mut entries = Vec::new();
         while entries.len() < limit {
             let Some(name) = listing.names.pop_front() else {
-                if !fill(&file.fd, listing)? {
+                if !fill(&file.fd, listing, self.options.names)? {
                     break;
                 }
                 continue;
@@ -119,7 +129,7 @@ impl Posix {
 }
 
 /// Reads a batch of names. Returns false at the end of the directory.
-fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
+fn fill(directory: &OwnedFd, listing: &mut Listing, names: NameMapping) -> Result<bool, Status> {
     let mut buffer = Box::new_uninit_slice(BUFFER);
     let mut entries = RawDir::new(directory, &mut buffer);
     let mut skipped = 0;
@@ -130,14 +140,16 @@ fn fill(directory: &OwnedFd, listing: &mut Listing) -> Result<bool, Status> {
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(status(errno, Context::Data)),
         };
-        match entry.file_name().to_str() {
-            Ok("." | "..") => {}
-            Ok(name) if !name.contains('\\') => listing.names.push_back(name.to_owned()),
-            Ok(_) | Err(_) => skipped += 1,
+        match entry.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => match names.to_wire(name) {
+                Some(name) => listing.names.push_back(name.into_owned()),
+                None => skipped += 1,
+            },
         }
         if entries.is_buffer_empty() {
             if skipped > 0 {
-                tracing::debug!(skipped, "omitted names that clients cannot see");
+                tracing::debug!(skipped, "omitted names that SMB cannot carry");
             }
             return Ok(true);
         }
@@ -152,13 +164,13 @@ struct Lister<'a> {
     run: Run<'a>,
     location: Location,
     /// The path of the directory through its descriptor, followed by the name of the last entry.
-    path: String,
+    path: Vec<u8>,
     stem: usize,
 }
 
 impl<'a> Lister<'a> {
     fn new(posix: &'a Posix, file: &'a OpenFile, run: Run<'a>) -> Self {
-        let path = by_descriptor(&*file.fd);
+        let path = by_descriptor(&*file.fd).into_bytes();
         let stem = path.len();
         Self {
             posix,
@@ -177,11 +189,12 @@ impl<'a> Lister<'a> {
             ".." if self.location.is_root() => self.metadata_of(&self.file.fd, "..")?,
             ".." => self.metadata_of(&self.location.parent.fd, "..")?,
             name => {
-                let stat = stat_name(&*self.file.fd, name).ok()?;
+                let on_disk = self.posix.disk_name(name).ok()?;
+                let stat = stat_name(&*self.file.fd, &on_disk).ok()?;
                 match kind_of(&stat) {
                     FileKind::Link => self.linked(name, &stat),
                     FileKind::File | FileKind::Directory | FileKind::Special => {
-                        let stored = self.stored(name, &stat);
+                        let stored = self.stored(&on_disk, &stat);
                         self.posix.metadata_with(&stat, stored, name)
                     }
                 }
@@ -219,14 +232,15 @@ impl<'a> Lister<'a> {
     }
 
     /// The DOS attributes in Samba's extended attribute of an entry.
-    fn stored(&mut self, name: &str, stat: &Stat) -> Option<DosInfo> {
+    fn stored(&mut self, on_disk: &[u8], stat: &Stat) -> Option<DosInfo> {
         if !self.posix.stores_attributes || !supports_attributes(stat) {
             return None;
         }
         self.path.truncate(self.stem);
-        write!(self.path, "/{name}").expect("a write into a String succeeds");
+        self.path.push(b'/');
+        self.path.extend_from_slice(on_disk);
         let mut value = [0; dosattrib::MAX_LEN];
-        let mut read = || lgetxattr(self.path.as_str(), dosattrib::NAME, &mut value[..]);
+        let mut read = || lgetxattr(&*self.path, dosattrib::NAME, &mut value[..]);
         let result = match read() {
             Err(Errno::ACCESS | Errno::PERM) => as_server(self.run.token, read),
             result => result,

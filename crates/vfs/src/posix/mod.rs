@@ -35,6 +35,7 @@ mod handle;
 mod index;
 mod inotify;
 mod list;
+mod mapping;
 mod metadata;
 mod names;
 mod open;
@@ -54,6 +55,7 @@ use proto::file::{FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId};
 use rustix::fs::{Mode, OFlags, fgetxattr, open};
 use rustix::io::Errno;
 use wire::Status;
+use wire::file_name::NameMapping;
 
 use self::changes::Changes;
 use self::descriptor_reserve::DescriptorReserve;
@@ -88,6 +90,8 @@ pub struct Options {
     pub directory_mode: u32,
     /// Whether files with a name that starts with a dot have the attribute HIDDEN.
     pub hide_dot_files: bool,
+    /// What happens to files whose names SMB cannot carry.
+    pub names: NameMapping,
     /// Maximum memory in bytes, estimated, of the index of names in directories.
     pub index_bytes: usize,
     /// Whether large aligned transfers bypass the page cache (O_DIRECT).
@@ -100,6 +104,7 @@ impl Default for Options {
             file_mode: 0o644,
             directory_mode: 0o755,
             hide_dot_files: true,
+            names: NameMapping::Map,
             // Space for about 600,000 names.
             index_bytes: 64 << 20,
             direct: false,
@@ -164,9 +169,9 @@ impl Posix {
                 key,
             }),
             directories: Directories::default(),
-            index: Index::new(options.index_bytes),
+            index: Index::new(options.index_bytes, options.names),
             links: Links::default(),
-            changes: Changes::default(),
+            changes: Changes::new(options.names),
             files: Table::new(),
             descriptor_reserve: DescriptorReserve::new(),
             writes_wait: AtomicBool::new(false),

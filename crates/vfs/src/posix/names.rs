@@ -1,6 +1,5 @@
 //! Rename, hard link and removal of names.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::file::{FileKind, Outcome};
@@ -25,8 +24,12 @@ impl Posix {
         replace: bool,
         run: Run<'_>,
     ) -> Step<Outcome> {
-        let (from, _) = named_at(file.link.location(), file)?;
+        let to = &*self.canonical(to)?;
+        let (from, _) = self.named_at(file.link.location(), file)?;
         let parent = self.target(to, run)?;
+        let name = &*self.disk_name(to.name())?;
+        let old_name = (&*from.parent, &*self.disk_name(&from.name)?);
+        let new_name = (&*parent.directory, name);
         self.changes.will_change(from.parent.key);
         self.changes.will_change(parent.directory.key);
         let _name_lock = self
@@ -35,13 +38,15 @@ impl Posix {
         for _ in 0..RACES {
             let there = self.entry(&parent.directory, to.name(), run)?;
             let renamed = match there {
-                None => rename_free(&from, &parent.directory, to.name()),
+                None => move_name(old_name, new_name),
                 Some(entry) if is_itself(&entry, &parent, &from) => {
-                    respell(&parent.directory, &from.name, to.name())
+                    respell(&parent.directory, old_name.1, name)
                 }
                 Some(entry) => {
                     self.check_replaceable(file, &entry, replace, run)?;
-                    replace_name(file, &from, &parent.directory, &entry, to.name())
+                    let replaced = &*self.disk_name(&entry.name)?;
+                    let is_same_file = entry.stat.key() == file.link.key;
+                    replace_name(old_name, new_name, replaced, is_same_file)
                 }
             };
             match renamed {
@@ -64,19 +69,21 @@ impl Posix {
         if file.kind == FileKind::Directory {
             return Err(Status::FILE_IS_A_DIRECTORY.into());
         }
+        let to = &*self.canonical(to)?;
         let parent = self.target(to, run)?;
+        let name = &*self.disk_name(to.name())?;
         self.changes.will_change(parent.directory.key);
         let _name_lock = self
             .index
             .lock_name(&parent.directory, to.name(), run.effort)?;
         let linked = match self.entry(&parent.directory, to.name(), run)? {
-            None => link_free(file, &parent.directory, to.name()),
+            None => link_free(file, &parent.directory, name),
             Some(entry) if replace && entry.stat.key() == file.key => {
-                respell(&parent.directory, &entry.name, to.name())
+                respell(&parent.directory, &self.disk_name(&entry.name)?, name)
             }
             Some(entry) => {
                 self.check_replaceable(file, &entry, replace, run)?;
-                link_over(file, &parent.directory, &entry.name, to.name())
+                link_over(file, &parent.directory, &self.disk_name(&entry.name)?, name)
             }
         };
         linked.map_err(|errno| status(errno, Context::Rename))?;
@@ -85,18 +92,20 @@ impl Posix {
 
     pub(super) fn unlink(&self, file: &OpenFile, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
         let own = file.link.location();
+        let path = &*self.canonical(path)?;
         let other = match own.path == *path || path.is_root() {
             true => None,
             false => self.other_name(file, path, run)?,
         };
         let is_own = other.is_none();
-        let (location, stat) = named_at(other.unwrap_or(own), file)?;
+        let (location, stat) = self.named_at(other.unwrap_or(own), file)?;
         let flags = match kind_of(&stat) {
             FileKind::Directory => AtFlags::REMOVEDIR,
             FileKind::File | FileKind::Link | FileKind::Special => AtFlags::empty(),
         };
         self.changes.will_change(location.parent.key);
-        let unlinked = unlinkat(&*location.parent.fd, &location.name, flags);
+        let name = &*self.disk_name(&location.name)?;
+        let unlinked = unlinkat(&*location.parent.fd, name, flags);
         unlinked.map_err(|errno| status(errno, Context::Remove))?;
         if is_own {
             file.link.set_unlinked();
@@ -166,7 +175,9 @@ impl Posix {
         let found = if path.is_root() {
             self.find_root(run)
         } else {
-            self.find(path, run)
+            self.canonical(path)
+                .map_err(Stop::from)
+                .and_then(|path| self.find(&path, run))
         };
         match found {
             Ok(found) => Ok(found),
@@ -244,20 +255,24 @@ impl Posix {
         }
         Ok(())
     }
+
+    /// Checks that a name still refers to the opened file. Another process may replace the file
+    /// between this check and the operation: no system call removes or renames by descriptor.
+    fn named_at(&self, location: Location, file: &OpenFile) -> Step<(Location, Stat)> {
+        if location.is_root() {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        let name = &*self.disk_name(&location.name)?;
+        match stat_name(&*location.parent.fd, name) {
+            Ok(stat) if stat.key() == file.link.key => Ok((location, stat)),
+            Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
+            Err(errno) => Err(status(errno, Context::Open).into()),
+        }
+    }
 }
 
-/// Checks that a name still refers to the opened file. Another process may replace the file between
-/// this check and the operation: no system call removes or renames by descriptor.
-fn named_at(location: Location, file: &OpenFile) -> Step<(Location, Stat)> {
-    if location.is_root() {
-        return Err(Status::ACCESS_DENIED.into());
-    }
-    match stat_name(&*location.parent.fd, &location.name) {
-        Ok(stat) if stat.key() == file.link.key => Ok((location, stat)),
-        Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
-        Err(errno) => Err(status(errno, Context::Open).into()),
-    }
-}
+/// A name on the disk, in its directory.
+type DiskName<'a> = (&'a Directory, &'a [u8]);
 
 /// Whether an entry is the one to rename.
 fn is_itself(entry: &Entry, parent: &Parent, from: &Location) -> bool {
@@ -276,20 +291,16 @@ fn moved(file: &OpenFile, parent: Parent, name: &str) -> SharePath {
     path
 }
 
-/// Renames to a name that does not exist.
-fn rename_free(from: &Location, to: &Arc<Directory>, name: &str) -> Result<(), Errno> {
-    move_name((&from.parent, &from.name), (to, name))
-}
-
 /// Renames within a directory to a name that differs at most in case.
-fn respell(directory: &Arc<Directory>, from: &str, to: &str) -> Result<(), Errno> {
+fn respell(directory: &Directory, from: &[u8], to: &[u8]) -> Result<(), Errno> {
     match from == to {
         true => Ok(()),
         false => move_name((directory, from), (directory, to)),
     }
 }
 
-fn move_name(from: (&Directory, &str), to: (&Directory, &str)) -> Result<(), Errno> {
+/// Renames to a name that does not exist.
+fn move_name(from: DiskName<'_>, to: DiskName<'_>) -> Result<(), Errno> {
     let free = RenameFlags::NOREPLACE;
     match renameat_with(&*from.0.fd, from.1, &*to.0.fd, to.1, free) {
         // A file system without RENAME_NOREPLACE: rely on the previous lookup.
@@ -300,24 +311,23 @@ fn move_name(from: (&Directory, &str), to: (&Directory, &str)) -> Result<(), Err
     }
 }
 
-/// Replaces a file, which may have a different case in its name.
+/// Replaces a file, whose name may differ in case from the new one.
 fn replace_name(
-    file: &OpenFile,
-    from: &Location,
-    to: &Arc<Directory>,
-    entry: &Entry,
-    name: &str,
+    from: DiskName<'_>,
+    to: DiskName<'_>,
+    replaced: &[u8],
+    is_same_file: bool,
 ) -> Result<(), Errno> {
-    match entry.stat.key() == file.link.key {
+    match is_same_file {
         // Both names are hard links of one file: rename(2) would leave both.
-        true => unlinkat(&*from.parent.fd, &from.name, AtFlags::empty())?,
-        false => renameat(&*from.parent.fd, &from.name, &*to.fd, &entry.name)?,
+        true => unlinkat(&*from.0.fd, from.1, AtFlags::empty())?,
+        false => renameat(&*from.0.fd, from.1, &*to.0.fd, replaced)?,
     }
-    respell(to, &entry.name, name)
+    respell(to.0, replaced, to.1)
 }
 
 /// Creates a hard link with a name that does not exist.
-fn link_free(file: &OpenFile, to: &Directory, name: &str) -> Result<(), Errno> {
+fn link_free(file: &OpenFile, to: &Directory, name: &[u8]) -> Result<(), Errno> {
     linkat(
         CWD,
         by_descriptor(&*file.fd),
@@ -329,11 +339,11 @@ fn link_free(file: &OpenFile, to: &Directory, name: &str) -> Result<(), Errno> {
 
 /// Replaces a file by a hard link. It creates the link under a temporary name first, because no
 /// system call replaces a file by a link.
-fn link_over(file: &OpenFile, to: &Arc<Directory>, old: &str, name: &str) -> Result<(), Errno> {
+fn link_over(file: &OpenFile, to: &Directory, old: &[u8], name: &[u8]) -> Result<(), Errno> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let own = format!(".smbeam-link-{}-{count}", std::process::id());
-    link_free(file, to, &own)?;
+    link_free(file, to, own.as_bytes())?;
     renameat(&*to.fd, &own, &*to.fd, old).inspect_err(|_| {
         let _ = unlinkat(&*to.fd, &own, AtFlags::empty());
     })?;

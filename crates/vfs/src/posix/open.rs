@@ -61,12 +61,13 @@ impl Posix {
         if plan.path.is_root() {
             return self.open_root(plan, run);
         }
-        let parent = self.directory(&plan.path.parent(), run)?;
+        let path = self.canonical(&plan.path)?;
+        let parent = self.directory(&path.parent(), run)?;
         // Another process may create or remove the name at the same time; then start again.
         for _ in 0..RACES {
-            let opened = match self.entry(&parent.directory, plan.path.name(), run)? {
+            let opened = match self.entry(&parent.directory, path.name(), run)? {
                 Some(entry) => self.open_existing(plan, &parent, entry, run)?,
-                None => self.create(plan, &parent, run)?,
+                None => self.create(plan, &parent, path.name(), run)?,
             };
             if let Some(opened) = opened {
                 return Ok(opened);
@@ -250,7 +251,7 @@ impl Posix {
             true => self.beneath(&target.location.path, flags, run.effort)?,
             false => open_name(
                 &target.location.parent,
-                &target.location.name,
+                &self.disk_name(&target.location.name)?,
                 flags,
                 run.effort,
             )?,
@@ -316,19 +317,25 @@ impl Posix {
     }
 
     /// Creates a file; `None` if another process has created the name.
-    fn create(&self, plan: &OpenPlan, parent: &Parent, run: Run<'_>) -> Step<Option<Opened>> {
+    fn create(
+        &self,
+        plan: &OpenPlan,
+        parent: &Parent,
+        name: &str,
+        run: Run<'_>,
+    ) -> Step<Option<Opened>> {
         let granted = disposition::absent(plan)?;
         // fallocate may allocate many extents, which takes long.
         if plan.allocation > 0 && run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        let name = plan.path.name();
+        let on_disk = self.disk_name(name)?;
         let _name_lock = self.index.lock_name(&parent.directory, name, run.effort)?;
         if self.index.spell(&parent.directory, name, run)?.is_some() {
             return Ok(None);
         }
         self.changes.will_change(parent.directory.key);
-        let Some(fd) = self.make(plan, parent, granted | plan.implied_access)? else {
+        let Some(fd) = self.make(plan, parent, &on_disk, granted | plan.implied_access)? else {
             return Ok(None);
         };
         if let Err(refused) = self.furnish(plan, &fd, run) {
@@ -336,7 +343,7 @@ impl Posix {
                 KindWanted::Directory => AtFlags::REMOVEDIR,
                 KindWanted::Any | KindWanted::File => AtFlags::empty(),
             };
-            let _ = unlinkat(&parent.directory.fd, name, flags);
+            let _ = unlinkat(&parent.directory.fd, &*on_disk, flags);
             return Err(refused);
         }
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
@@ -378,10 +385,16 @@ impl Posix {
     }
 
     /// Creates a file or directory and opens it; `None` if the name exists.
-    fn make(&self, plan: &OpenPlan, parent: &Parent, access: AccessMask) -> Step<Option<OwnedFd>> {
+    fn make(
+        &self,
+        plan: &OpenPlan,
+        parent: &Parent,
+        name: &[u8],
+        access: AccessMask,
+    ) -> Step<Option<OwnedFd>> {
         let made = match plan.kind {
-            KindWanted::Directory => self.make_directory(parent, plan.path.name()),
-            KindWanted::Any | KindWanted::File => self.make_file(parent, plan.path.name(), access),
+            KindWanted::Directory => self.make_directory(parent, name),
+            KindWanted::Any | KindWanted::File => self.make_file(parent, name, access),
         };
         match made {
             Ok(fd) => Ok(Some(fd)),
@@ -392,14 +405,19 @@ impl Posix {
         }
     }
 
-    fn make_file(&self, parent: &Parent, name: &str, access: AccessMask) -> Result<OwnedFd, Errno> {
+    fn make_file(
+        &self,
+        parent: &Parent,
+        name: &[u8],
+        access: AccessMask,
+    ) -> Result<OwnedFd, Errno> {
         let flags = flags_for(FileKind::File, access).unwrap_or(OFlags::RDONLY);
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(self.options.file_mode);
         rustix::fs::openat(&parent.directory.fd, name, flags, mode)
     }
 
-    fn make_directory(&self, parent: &Parent, name: &str) -> Result<OwnedFd, Errno> {
+    fn make_directory(&self, parent: &Parent, name: &[u8]) -> Result<OwnedFd, Errno> {
         let mode = Mode::from_raw_mode(self.options.directory_mode);
         mkdirat(&parent.directory.fd, name, mode)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

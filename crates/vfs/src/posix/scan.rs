@@ -7,6 +7,7 @@ use proto::token::Token;
 use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, fstatfs, openat2};
 use rustix::io::Errno;
 use wire::Status;
+use wire::file_name::NameMapping;
 
 use super::directory::Directory;
 use super::spellings::Names;
@@ -86,12 +87,12 @@ pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Status> {
 }
 
 /// Reads all names of a directory and finds one. Collects the names unless they exceed `bytes_max`
-/// bytes.
+/// bytes. All names are those that clients see.
 pub(super) fn scan(
     directory: &OwnedFd,
     name: &str,
-    bytes_max: usize,
-    seed: u64,
+    mapping: NameMapping,
+    (bytes_max, seed): (usize, u64),
 ) -> Result<Scan, Status> {
     let mut names = (bytes_max > 0).then(Names::default);
     let mut spelled: Option<String> = None;
@@ -99,12 +100,14 @@ pub(super) fn scan(
     let mut entries = RawDir::new(directory, &mut buffer);
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(|errno| status(errno, Context::Walk))?;
-        let Ok(found) = entry.file_name().to_str() else {
-            continue;
-        };
-        if found == "." || found == ".." {
+        let on_disk = entry.file_name().to_bytes();
+        if matches!(on_disk, b"." | b"..") {
             continue;
         }
+        let Some(found) = mapping.to_wire(on_disk) else {
+            continue;
+        };
+        let found = &*found;
         if let Some(all) = &mut names {
             all.add(found, seed);
         }

@@ -33,15 +33,15 @@ impl Stat {
 
 /// Queries the file of a descriptor.
 pub(super) fn stat(fd: &impl AsFd) -> Result<Stat, Errno> {
-    stat_at(fd.as_fd(), "", AtFlags::EMPTY_PATH)
+    stat_at(fd.as_fd(), b"", AtFlags::EMPTY_PATH)
 }
 
-/// Queries a name in a directory. A link is not followed.
-pub(super) fn stat_name(directory: &impl AsFd, name: &str) -> Result<Stat, Errno> {
+/// Queries a name on the disk in a directory. A link is not followed.
+pub(super) fn stat_name(directory: &impl AsFd, name: &[u8]) -> Result<Stat, Errno> {
     stat_at(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-fn stat_at(fd: BorrowedFd<'_>, name: &str, flags: AtFlags) -> Result<Stat, Errno> {
+fn stat_at(fd: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<Stat, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
     statx(fd, name, flags | AtFlags::NO_AUTOMOUNT, wanted).map(Stat)
 }

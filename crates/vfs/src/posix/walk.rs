@@ -26,8 +26,16 @@ impl Posix {
         flags: OFlags,
         effort: Effort,
     ) -> Step<Result<OwnedFd, Errno>> {
-        let path = if path.is_root() { "." } else { path.as_str() };
-        resolve(&self.root.fd, path, flags, BENEATH, effort)
+        if path.is_root() {
+            return resolve(&self.root.fd, b".", flags, BENEATH, effort);
+        }
+        resolve(
+            &self.root.fd,
+            &self.disk_path(path)?,
+            flags,
+            BENEATH,
+            effort,
+        )
     }
 
     /// The directory of a path, without regard to case.
@@ -89,7 +97,8 @@ impl Posix {
         name: &str,
         run: Run<'_>,
     ) -> Step<Option<Entry>> {
-        match open_name(directory, name, OFlags::PATH, run.effort) {
+        let on_disk = self.disk_name(name)?;
+        match open_name(directory, &on_disk, OFlags::PATH, run.effort) {
             Ok(Ok(fd)) => entry_of(name.to_owned(), fd).map(Some),
             Ok(Err(Errno::NOENT)) => self.other_spelling(directory, name, run),
             // The kernel's cache does not contain the name. The index may know that it does not
@@ -110,7 +119,13 @@ impl Posix {
         let Some(spelled) = self.index.spell(directory, name, run)? else {
             return Ok(None);
         };
-        match open_name(directory, &spelled, OFlags::PATH, run.effort)? {
+        let opened = open_name(
+            directory,
+            &self.disk_name(&spelled)?,
+            OFlags::PATH,
+            run.effort,
+        )?;
+        match opened {
             Ok(fd) => entry_of(spelled, fd).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(status(errno, Context::Open).into()),

@@ -16,7 +16,18 @@ fn names_are_added_changed_and_removed() {
     watched.elsewhere("touch d/A\nrename d/A d/b\nwrite d/b\nrename d/b c\nrename c d/e\nrm d/e");
     watched.elsewhere("mkdir d/new\ntouch d/sub/x\nrmdir d/new\ntouch d/with\\slash");
     let reported = in_short(&watched.reported("d"));
-    let wanted = ["+A", "<A", ">b", "*b", "-b", "+e", "-e", "+new", "-new"];
+    let wanted = [
+        "+A",
+        "<A",
+        ">b",
+        "*b",
+        "-b",
+        "+e",
+        "-e",
+        "+new",
+        "-new",
+        "+with\u{f026}slash",
+    ];
     assert_eq!(reported, wanted);
 }
 

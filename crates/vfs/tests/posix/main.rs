@@ -6,6 +6,7 @@ mod case_index;
 mod changes;
 mod effort;
 mod escapes;
+mod every_name_can_be_used;
 mod identities;
 mod samba;
 #[path = "../behaviour/share.rs"]

@@ -1,8 +1,11 @@
 //! Conversion of the kernel's events into changes for the watching clients.
 
+use std::borrow::Cow;
+
 use proto::file::{LocalChange, LocalEvent};
 use ring::{Entry, Event, FileHandle};
 use wire::change_notify::CompletionFilter;
+use wire::file_name::NameMapping;
 use wire::fscc::FileAction;
 
 use super::shared::lock;
@@ -49,7 +52,9 @@ impl Watcher {
         if event.is_renamed() {
             return self.take_rename(event);
         }
-        let Some((directory, name)) = event.entry.as_ref().and_then(named) else {
+        let mapping = self.shared.mapping;
+        let named_entry = event.entry.as_ref().and_then(|entry| named(entry, mapping));
+        let Some((directory, name)) = &named_entry else {
             return self.take_own_attributes(event);
         };
         let filter = of_name(event.is_directory());
@@ -112,8 +117,11 @@ impl Watcher {
     /// A rename within a directory is one change; between two directories it is a removal and an
     /// addition.
     fn take_rename(&mut self, event: &Event) {
-        let from = event.from.as_ref().and_then(named);
-        let to = event.entry.as_ref().and_then(named);
+        let mapping = self.shared.mapping;
+        let from = event.from.as_ref().and_then(|entry| named(entry, mapping));
+        let to = event.entry.as_ref().and_then(|entry| named(entry, mapping));
+        let from = from.as_ref().map(|(directory, name)| (*directory, &**name));
+        let to = to.as_ref().map(|(directory, name)| (*directory, &**name));
         let filter = of_name(event.is_directory());
         self.note_order(event);
         match (from, to) {
@@ -241,14 +249,9 @@ impl Watcher {
 }
 
 /// The directory and the name of an entry; `None` for a name that clients cannot see.
-fn named(entry: &Entry) -> Option<(&FileHandle, &str)> {
-    let name = std::str::from_utf8(&entry.name).ok()?;
-    (name != "." && is_shown(name)).then_some((&entry.directory, name))
-}
-
-/// Whether directory listings contain a name: see `list.rs`.
-pub(super) fn is_shown(name: &str) -> bool {
-    !name.contains('\\')
+fn named(entry: &Entry, mapping: NameMapping) -> Option<(&FileHandle, Cow<'_, str>)> {
+    let name = mapping.to_wire(&entry.name)?;
+    (name != ".").then_some((&entry.directory, name))
 }
 
 /// The completion filter that matches the creation, removal and rename of a name.

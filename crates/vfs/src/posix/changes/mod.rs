@@ -40,6 +40,7 @@ use std::sync::{Arc, Mutex};
 use proto::file::FileKey;
 use proto::token::Token;
 use ring::Fanotify;
+use wire::file_name::NameMapping;
 
 use self::shared::{Shared, lock, privileged};
 use self::watcher::Watcher;
@@ -50,8 +51,10 @@ use crate::Listener;
 pub use self::shared::DIRECTORIES_MAX;
 
 /// The watches of a share. The thread starts with the first watch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Changes {
+    /// The mapping to the names that clients see. All names in this module are such names.
+    mapping: NameMapping,
     listener: Mutex<Option<EventListener>>,
     shared: Mutex<Started>,
     /// Whether any watch includes a tree, so that the tree must be maintained.
@@ -78,6 +81,16 @@ enum Started {
 }
 
 impl Changes {
+    /// No watches.
+    pub(super) fn new(mapping: NameMapping) -> Self {
+        Self {
+            mapping,
+            listener: Mutex::default(),
+            shared: Mutex::default(),
+            has_trees: Arc::default(),
+        }
+    }
+
     /// Sets the listener.
     pub(super) fn listen(&self, listener: Listener) {
         *lock(&self.listener) = Some(EventListener(listener));
@@ -172,6 +185,7 @@ impl Changes {
         // The kernel counts fanotify queues per creating user.
         let shared = Arc::new(Shared {
             queue: privileged(token, Fanotify::new)?,
+            mapping: self.mapping,
             state: Mutex::default(),
             has_trees: self.has_trees.clone(),
             trees_being_marked: AtomicUsize::new(0),

@@ -1,5 +1,6 @@
 //! New directories and directories with a new watch: they get a mark first, and are read afterward.
 
+use std::borrow::Cow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, openat2};
 use rustix::io::Errno;
 use wire::fscc::FileAction;
 
+use super::super::mapping::disk_path;
 use super::super::scan::BUFFER;
 use super::super::stat::{self, kind_of};
-use super::events::{is_shown, of_name};
+use super::events::of_name;
 use super::shared::{self, DIRECTORIES_MAX, lock};
 use super::watcher::{GATHER, Misplaced, REMEMBERED_MAX, Scan, Watcher};
 
@@ -102,7 +104,7 @@ impl Watcher {
         let Some(route) = route else {
             return Lookup::Unavailable;
         };
-        match open(&route.from, &route.path, flags) {
+        match self.open(&route.from, &route.path, flags) {
             Ok(fd) => match file_handle(fd.as_fd()) {
                 Ok(found) if found == *handle => Lookup::Found(fd),
                 Ok(_) => Lookup::Moved,
@@ -154,15 +156,17 @@ impl Watcher {
         let mut buffer = Box::new_uninit_slice(BUFFER);
         let mut entries = RawDir::new(fd, &mut buffer);
         while let Some(Ok(entry)) = entries.next() {
-            let Ok(name) = entry.file_name().to_str() else {
-                continue;
-            };
-            if matches!(name, "." | "..") || !is_shown(name) {
+            let on_disk = entry.file_name().to_bytes();
+            if matches!(on_disk, b"." | b"..") {
                 continue;
             }
+            let Some(name) = self.shared.mapping.to_wire(on_disk) else {
+                continue;
+            };
+            let name = &*name;
             let is_directory = match entry.file_type() {
                 FileType::Directory => true,
-                FileType::Unknown => stat::stat_name(fd, name)
+                FileType::Unknown => stat::stat_name(fd, on_disk)
                     .is_ok_and(|stat| kind_of(&stat) == FileKind::Directory),
                 _ => false,
             };
@@ -188,7 +192,7 @@ impl Watcher {
         name: &str,
         wanted: Option<&FileHandle>,
     ) -> Option<Entered> {
-        let fd = open(parent_fd, name, OFlags::PATH).ok()?;
+        let fd = self.open(parent_fd, name, OFlags::PATH).ok()?;
         let handle = file_handle(fd.as_fd()).ok()?;
         if wanted.is_some_and(|wanted| *wanted != handle) {
             return None;
@@ -237,10 +241,14 @@ impl Watcher {
     /// Whether a name still refers to the file of an event.
     pub(super) fn is_target(&self, event: &Event, directory: &FileHandle, name: &str) -> bool {
         let route = lock(&self.shared.state).tree.route(directory);
-        let opened = route.and_then(|route| open(&route.from, &route.path, OFlags::PATH).ok());
-        let found = opened.and_then(|fd| {
+        let opened = route.and_then(|route| {
+            let path = self.open(&route.from, &route.path, OFlags::PATH);
+            path.ok()
+        });
+        let on_disk = self.shared.mapping.to_disk(name);
+        let found = opened.zip(on_disk).and_then(|(fd, name)| {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            openat2(fd, name, flags, Mode::empty(), ResolveFlags::BENEATH).ok()
+            openat2(fd, &*name, flags, Mode::empty(), ResolveFlags::BENEATH).ok()
         });
         let found = found.and_then(|fd| file_handle(fd.as_fd()).ok());
         found.is_some() && found == event.target
@@ -257,6 +265,17 @@ impl Watcher {
         self.report_change(directory, name, FileAction::ADDED, of_name(is_directory));
     }
 
+    /// Opens a directory by its path relative to another one. Links are not followed.
+    pub(super) fn open(&self, from: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = match path {
+            "" => Cow::Borrowed(&b"."[..]),
+            path => disk_path(self.shared.mapping, path).ok_or(Errno::NOENT)?,
+        };
+        let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        openat2(from, &*path, flags, Mode::empty(), rules)
+    }
+
     /// Remembers a directory for a later search.
     fn defer(&mut self, misplaced: Misplaced) {
         match self.misplaced.len() < REMEMBERED_MAX {
@@ -264,14 +283,6 @@ impl Watcher {
             false => self.has_overflowed = true,
         }
     }
-}
-
-/// Opens a directory by its path relative to another one. Links are not followed.
-pub(super) fn open(from: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let path = if path.is_empty() { "." } else { path };
-    let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
-    openat2(from, path, flags, Mode::empty(), rules)
 }
 
 /// The time of a file, as a duration since 1970-01-01 UTC.

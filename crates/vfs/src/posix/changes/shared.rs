@@ -11,6 +11,7 @@ use proto::file::FileKey;
 use proto::token::Token;
 use ring::{Fanotify, FileHandle, file_handle};
 use rustix::io::Errno;
+use wire::file_name::NameMapping;
 
 use super::super::directory::Directory;
 use super::super::scan::is_empty;
@@ -26,6 +27,8 @@ pub const DIRECTORIES_MAX: usize = 65_536;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) queue: Fanotify,
+    /// The mapping to the names that clients see.
+    pub(super) mapping: NameMapping,
     pub(super) state: Mutex<State>,
     pub(super) has_trees: Arc<AtomicBool>,
     /// Number of trees with directories that have no marks yet.

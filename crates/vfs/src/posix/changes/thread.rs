@@ -8,7 +8,6 @@ use proto::file::LocalEvent;
 use ring::{FileHandle, file_handle};
 use rustix::fs::OFlags;
 
-use super::scan::open;
 use super::shared::{Job, lock};
 use super::tree::Route;
 use super::watcher::{GATHER, Scan, Watcher};
@@ -93,8 +92,8 @@ impl Watcher {
     /// Removes the mark of a directory. If the directory cannot be found, its mark ends with it;
     /// events until then are discarded.
     fn unmark(&self, handle: &FileHandle, route: Option<Route>) {
-        let Some(fd) = route.and_then(|route| open(&route.from, &route.path, OFlags::PATH).ok())
-        else {
+        let Some(route) = route else { return };
+        let Ok(fd) = self.open(&route.from, &route.path, OFlags::PATH) else {
             return;
         };
         let is_it = file_handle(fd.as_fd()).is_ok_and(|found| found == *handle);
