@@ -291,8 +291,7 @@ pub struct ShareSection {
     /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
-    /// What happens to files whose names SMB cannot carry: they get other names, or are hidden.
-    /// Default: other names.
+    /// Treatment of file names that SMB cannot carry. Default: clients see other names.
     #[serde(default)]
     pub names: Names,
     /// Name of the Unix user for the permissions of all file operations on the share. Default:
@@ -323,7 +322,7 @@ impl ShareSection {
     }
 }
 
-/// Files whose names SMB cannot carry. See [`NameMapping`].
+/// The treatment of file names that SMB cannot carry. See [`NameMapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Names {

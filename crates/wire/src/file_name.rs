@@ -8,10 +8,10 @@
 //! - The characters that SMB reserves become code points of the private-use area, by the table of
 //!   Services for Macintosh (SFM). macOS uses it, and so does the Linux client by default (mount
 //!   option `mapposix` of mount.cifs). These clients show the original character.
-//! - A byte that is not part of a UTF-8 sequence becomes U+EF00 plus the byte, U+EF80 to U+EFFF. The
-//!   ConScript Unicode Registry lists this range for raw bytes (OPTU-8 of MirBSD). Other choices are
-//!   worse: unpaired surrogates are not text for many clients, and U+F080 to U+F0FF belong to symbol
-//!   fonts.
+//! - A byte that is not part of a UTF-8 sequence becomes U+EF00 plus the byte, U+EF80 to U+EFFF.
+//!   The ConScript Unicode Registry lists this range for raw bytes (OPTU-8 of MirBSD). Other
+//!   choices are worse: unpaired surrogates are not text for many clients, and U+F080 to U+F0FF
+//!   belong to symbol fonts.
 //! - A name can contain one of the code points of this mapping literally. The mapping then escapes
 //!   each of its three bytes as if it were not UTF-8. So `a:b` and `a<U+F022>b` differ in SMB too.
 //!

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_many_scripts_have_an_upper_case() {
+    fn characters_of_many_scripts_have_an_upper_case() {
         for (lower, upper) in [
             ('a', 'A'),
             ('\u{e4}', '\u{c4}'),
@@ -98,7 +98,7 @@ mod tests {
 
     /// Unicode has an upper case for these, the table of Windows has none.
     #[test]
-    fn letters_without_an_upper_case_in_windows_stay() {
+    fn characters_without_an_upper_case_in_windows_stay() {
         for c in [
             '\u{b5}',
             '\u{df}',

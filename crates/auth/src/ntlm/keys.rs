@@ -297,7 +297,7 @@ mod tests {
         );
     }
 
-    /// Both ends hash the name in upper case, so they must agree on the letters that Windows
+    /// Both ends hash the name in upper case, so they must agree on the characters that Windows
     /// changes.
     #[test]
     fn the_response_key_depends_on_the_upper_case_of_windows() {

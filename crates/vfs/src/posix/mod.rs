@@ -26,6 +26,7 @@
 
 mod basic;
 mod changes;
+mod client_names;
 mod data;
 mod descriptor_reserve;
 mod direct;
@@ -90,7 +91,7 @@ pub struct Options {
     pub directory_mode: u32,
     /// Whether files with a name that starts with a dot have the attribute HIDDEN.
     pub hide_dot_files: bool,
-    /// What happens to files whose names SMB cannot carry.
+    /// The treatment of file names that SMB cannot carry.
     pub names: NameMapping,
     /// Maximum memory in bytes, estimated, of the index of names in directories.
     pub index_bytes: usize,

@@ -311,7 +311,7 @@ fn move_name(from: DiskName<'_>, to: DiskName<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Replaces a file, whose name may differ in case from the new one.
+/// Replaces a file. Its name may differ in case from the new one.
 fn replace_name(
     from: DiskName<'_>,
     to: DiskName<'_>,

@@ -4,10 +4,13 @@
 //! Case Mapping Table" (<https://www.microsoft.com/download/details.aspx?id=10921>). The table has
 //! 973 mappings. Windows 7 to 11 write the same table into `$UpCase` of a new NTFS volume.
 //!
-//! The mappings are the simple upper-case mappings of Unicode 5.1 in 16 bits (for letters with a
-//! title case only, the title case). The table lacks those of U+00B5, U+0131, U+017F, U+01C5, U+01C8,
-//! U+01CB, U+01F2, U+0345, U+03C2, U+03D0, U+03D1, U+03D5, U+03D6, U+03F0, U+03F1, U+03F5, U+1E9B
-//! and U+1FBE.
+//! The mappings are the simple upper-case mappings of Unicode 5.1 in 16 bits. The table lacks those
+//! of U+00B5, U+0131, U+017F, U+01C5, U+01C8, U+01CB, U+01F2, U+0345, U+03C2, U+03D0, U+03D1,
+//! U+03D5, U+03D6, U+03F0, U+03F1, U+03F5, U+1E9B and U+1FBE.
+//!
+//! The ranges were generated from the data of Unicode with these exceptions, and compared with two
+//! published copies. That of the Linux kernel (`fs/smb/client/winucase.c`) has the same mappings.
+//! The recommended table of the exFAT specification is an older version of it.
 
 /// Units with the same distance to their upper case.
 pub(super) struct Range {
