@@ -25,6 +25,7 @@ pub mod raw;
 pub mod rdma;
 pub mod scale;
 pub mod scratch;
+pub mod script;
 pub mod session;
 pub mod smbclient;
 pub mod stage;

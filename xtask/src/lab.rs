@@ -10,6 +10,7 @@ mod guest;
 mod kernel;
 mod rdma;
 mod samba;
+mod scripts;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use smbeam_tests::lab::{Lab, Part, directory, is_root};
+use smbeam_tests::script::{ATTACKS, FIELD};
 
 use crate::host::{self, Tool};
 
@@ -50,6 +52,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     {
         [] | ["build"] => build().map(|_| ExitCode::SUCCESS),
         ["rdma"] => build_rdma().map(|_| ExitCode::SUCCESS),
+        ["field", rest @ ..] => scripts::run(FIELD, rest),
+        ["attacks", rest @ ..] => scripts::run(ATTACKS, rest),
         ["path"] => {
             println!("{}", directory().display());
             Ok(ExitCode::SUCCESS)
@@ -67,7 +71,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
                     .map_or(1, |code| u8::try_from(code).unwrap_or(1)),
             ))
         }
-        _ => bail!("usage: cargo xtask lab [build | rdma | path | run CMD [ARG]...]"),
+        _ => bail!(
+            "usage: cargo xtask lab [build | rdma | path | run CMD [ARG]... | field [NAME]... | \
+             attacks [--figures] [NAME]...]"
+        ),
     }
 }
 

@@ -26,6 +26,8 @@ usage: cargo xtask COMMAND
   lab                     build the peers that the tests talk to, in a cache directory
   lab rdma                add a guest with RDMA devices and a kernel built from source
   lab run CMD [ARG]...    run a command of the lab, such as smbclient
+  lab field [NAME]...     replay faults that users of file servers reported
+  lab attacks [NAME]...   attack a server; --figures prints memory, rates and latencies
   lab path                print the path of the lab
   bench-compare [ARG]...  compare speed, CPU and memory with the lab's smbd";
 

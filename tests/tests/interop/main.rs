@@ -4,6 +4,7 @@
 //! `cargo test -p smbeam-tests --test interop -- FILTER...`; see `smbeam_tests::harness`.
 
 mod acknowledged_writes_survive_a_kill;
+mod attacks_fail;
 mod bad_descriptors_disturb_no_other_client;
 mod bad_input_disturbs_no_other_client;
 mod bad_input_over_smbdirect_disturbs_no_other_client;
@@ -45,6 +46,7 @@ mod other_quic_libraries_work;
 mod python_clients_work;
 mod quic_peers_that_misbehave;
 mod rdma_peers;
+mod reported_faults_stay_fixed;
 mod rig;
 mod shares_are_listed;
 mod smbclient_negotiates;
@@ -72,6 +74,7 @@ macro_rules! modules {
 
 const MODULES: &[Module] = modules! {
     acknowledged_writes_survive_a_kill;
+    attacks_fail: alone;
     bad_descriptors_disturb_no_other_client;
     bad_input_disturbs_no_other_client;
     bad_input_over_smbdirect_disturbs_no_other_client;
@@ -113,6 +116,7 @@ const MODULES: &[Module] = modules! {
     python_clients_work;
     quic_peers_that_misbehave;
     rdma_peers;
+    reported_faults_stay_fixed;
     shares_are_listed;
     smbclient_negotiates;
     smbclient_restores_its_backup;
