@@ -126,6 +126,12 @@ impl Receiver {
         !self.gathered.is_empty()
     }
 
+    /// Memory for the start of an incomplete frame, in bytes. It may stay allocated afterwards.
+    #[must_use]
+    pub fn gathered_capacity(&self) -> usize {
+        self.gathered.capacity()
+    }
+
     /// Passes all frames that `chunk` completes to `handler`. The driver calls it with each
     /// received chunk that is not empty.
     pub fn take<H: FrameHandler>(

@@ -49,11 +49,12 @@ impl Stream {
     }
 
     /// Reports that the peer has logged in. An SMB Direct connection then grants the peer more
-    /// receive credits; other transports ignore this.
+    /// receive credits, and a QUIC connection the whole receive window; sockets ignore this.
     pub fn trust(&self) {
         match self {
             Self::SmbDirect(stream) => stream.trust(),
-            Self::Socket(_) | Self::Quic(_) => {}
+            Self::Quic(stream) => stream.trust(),
+            Self::Socket(_) => {}
         }
     }
 

@@ -52,6 +52,7 @@ macro_rules! over_both_drivers {
 
 over_both_drivers!(
     bytes_of_any_size_arrive_whole,
+    the_receive_window_is_small_until_the_peer_is_trusted,
     a_bad_network_changes_nothing,
     what_was_sent_before_the_end_arrives,
     the_end_of_one_direction_leaves_the_other,
@@ -199,6 +200,37 @@ async fn bytes_of_any_size_arrive_whole(handle: Handle) {
     let settings = Settings::default();
     let (client, server, _listener) = pair(&handle, &settings).await;
     talk(&handle, client, server, 1).await;
+}
+
+/// Bug: a client without a login made the server hold 16 MiB.
+async fn the_receive_window_is_small_until_the_peer_is_trusted(handle: Handle) {
+    const WINDOW: u32 = 64 << 10;
+    let settings = Settings {
+        send_window: WINDOW,
+        ..Settings::default()
+    };
+    let (mut listeners, address) = listen(&handle, &Settings::default(), 1);
+    let listener = listeners.pop().expect("one");
+    let (own, sent) = (handle.clone(), settings.clone());
+    let connecting = handle.spawn(async move { client(&own, address, &sent).await });
+    let incoming = next_incoming(&listener).await;
+    let server = incoming.accept_or(WINDOW, |_| ()).await.expect("accept");
+    let client = connecting.await.expect("no panic");
+    let message = bytes(1 << 20, 7);
+    let parts = vec![Part::Bytes(message.clone())];
+    let sending = handle.spawn(async move { (client.send(parts).await.0, client) });
+    handle.sleep(Duration::from_millis(200)).await;
+    assert!(
+        !sending.is_finished(),
+        "the server holds two windows at most"
+    );
+    // The server reads nothing: only the wider window lets the client send the rest.
+    server.trust();
+    let (result, client) = sending.await.expect("no panic");
+    result.expect("send");
+    let expected = [&b"hello"[..], &message].concat();
+    assert_eq!(receive(&server, expected.len()).await, expected);
+    drop(client);
 }
 
 async fn a_bad_network_changes_nothing(handle: Handle) {

@@ -175,8 +175,11 @@ pub struct LimitsSection {
     pub connections: usize,
     /// Maximum number of connections without a login. Default: 4096.
     pub half_open: usize,
-    /// Maximum number of connections without a login from one IP address. Default: 256.
+    /// Maximum number of connections without a login from one IPv4 address, or from one /64 network
+    /// of IPv6. Default: 256.
     pub half_open_per_address: usize,
+    /// Maximum memory of all connections without a login, in MiB. Default: 128.
+    pub half_open_memory_mb: usize,
     /// Maximum time from the start of a connection to its first login, in milliseconds. Default: 30
     /// seconds.
     pub login_timeout_ms: u64,
@@ -209,6 +212,7 @@ impl Default for LimitsSection {
             connections: 16_384,
             half_open: 4096,
             half_open_per_address: 256,
+            half_open_memory_mb: 128,
             login_timeout_ms: millis(proto.login_timeout),
             frame_timeout_ms: 60_000,
             credit_timeout_ms: 60_000,

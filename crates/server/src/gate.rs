@@ -1,170 +1,281 @@
 //! Limits for the number of connections, with and without a login.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tracing::warn;
+
+use crate::client_address::{ClientAddress, ClientPrefix};
+use crate::half_open::{HalfOpenLimits, HalfOpenTable, Revocation};
+use crate::recent_map::RecentMap;
+use crate::shared::EVENTS_PER_LOG_LINE;
+
+/// Most prefixes with an earlier login that the gate remembers.
+const KNOWN_PREFIXES: usize = 16_384;
 
 /// Limits for the number of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateLimits {
     /// Most connections.
     pub(crate) connections: usize,
-    /// Most connections without a login.
-    pub(crate) half_open: usize,
-    /// Most connections without a login from one address.
-    pub(crate) half_open_per_address: usize,
+    /// Limits for connections without a login.
+    pub(crate) half_open: HalfOpenLimits,
 }
 
 /// Counts the connections of all workers.
 #[derive(Debug)]
 pub(crate) struct Gate {
     limits: GateLimits,
-    counts: Mutex<Counts>,
+    state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
+#[derive(Debug)]
+struct State {
     connections: usize,
-    half_open: usize,
-    by_address: HashMap<IpAddr, usize>,
+    half_open: HalfOpenTable,
+    /// The prefixes from which users have logged in.
+    known: RecentMap<ClientPrefix, ()>,
 }
 
 /// The permit of an accepted connection. The connection counts until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<Gate>,
-    address: IpAddr,
+    prefix: ClientPrefix,
+    /// Number of the connection among those without a login.
+    number: u64,
+    revocation: Arc<Revocation>,
     is_half_open: bool,
+    has_sent_frame: Cell<bool>,
+    /// Bytes that the connection needs apart from its frames.
+    base_bytes: Cell<usize>,
+    /// Bytes of its incomplete frame.
+    frame_bytes: Cell<usize>,
 }
 
 impl Gate {
     /// A gate without connections.
     pub(crate) fn new(limits: GateLimits) -> Arc<Self> {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).expect("the kernel has random bytes");
         Arc::new(Self {
             limits,
-            counts: Mutex::default(),
+            state: Mutex::new(State {
+                connections: 0,
+                half_open: HalfOpenTable::new(limits.half_open, u64::from_ne_bytes(seed)),
+                known: RecentMap::new(KNOWN_PREFIXES),
+            }),
         })
     }
 
     /// Returns true if the connections without a login reach a quarter of a limit. A QUIC client
     /// must then prove its address before it is accepted.
-    pub(crate) fn is_crowded(&self, address: IpAddr) -> bool {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = counts.by_address.get(&address).copied().unwrap_or(0);
-        counts.half_open >= self.limits.half_open / 4
-            || here >= self.limits.half_open_per_address / 4
+    pub(crate) fn is_crowded(&self, client: ClientAddress) -> bool {
+        self.lock().half_open.is_crowded(client.prefix())
     }
 
-    /// Counts a connection. The error is the key of the limit that is reached.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Permit, &'static str> {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.connections >= self.limits.connections {
+    /// Returns true if the connections without a login use half of their memory.
+    pub(crate) fn is_memory_short(&self) -> bool {
+        self.lock().half_open.is_memory_short()
+    }
+
+    /// Counts a connection that needs this memory before its login, in bytes. Another connection
+    /// may end for it. The error is the key of the limit that is reached.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        client: ClientAddress,
+        bytes: usize,
+    ) -> Result<Permit, &'static str> {
+        let prefix = client.prefix();
+        let mut state = self.lock();
+        if state.connections >= self.limits.connections {
             return Err("limits.connections");
         }
-        if counts.half_open >= self.limits.half_open {
-            return Err("limits.half_open");
-        }
-        let here = counts.by_address.get(&address).copied().unwrap_or(0);
-        if here >= self.limits.half_open_per_address {
-            return Err("limits.half_open_per_address");
-        }
-        counts.connections += 1;
-        counts.half_open += 1;
-        counts.by_address.insert(address, here + 1);
-        Ok(Permit {
+        let is_known = state.known.get(&prefix).is_some();
+        let before = state.half_open.revoked();
+        let (number, revocation) = state.half_open.insert(client, is_known, Instant::now())?;
+        state.connections += 1;
+        let ended = before..state.half_open.revoked();
+        drop(state);
+        log_revoked(ended, prefix);
+        let permit = Permit {
             gate: Arc::clone(self),
-            address,
+            prefix,
+            number,
+            revocation,
             is_half_open: true,
-        })
+            has_sent_frame: Cell::new(false),
+            base_bytes: Cell::new(0),
+            frame_bytes: Cell::new(0),
+        };
+        match permit.set_base_bytes(bytes) {
+            true => Ok(permit),
+            false => Err("limits.half_open_memory_mb"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Counts {
-    fn leave_half_open(&mut self, address: IpAddr) {
-        self.half_open -= 1;
-        let here = self.by_address.get_mut(&address).expect("counted by enter");
-        *here -= 1;
-        if *here == 0 {
-            self.by_address.remove(&address);
-        }
+/// Logs that connections ended for another one. Only some have a log line.
+fn log_revoked(ended: std::ops::Range<u64>, newcomer: ClientPrefix) {
+    if let Some(ended) = ended
+        .into_iter()
+        .find(|ended| ended.is_multiple_of(EVENTS_PER_LOG_LINE))
+    {
+        let ended = ended + 1;
+        warn!(%newcomer, ended, "connections without a login closed: others need their places");
     }
 }
 
 impl Permit {
-    /// Counts the connection as logged in.
-    pub(crate) fn log_in(&mut self) {
+    /// Counts the connection as logged in. `is_named` means that the client has proved the
+    /// identity of a user.
+    pub(crate) fn log_in(&mut self, is_named: bool) {
+        let mut state = self.gate.lock();
         if std::mem::take(&mut self.is_half_open) {
-            let mut counts = self
-                .gate
-                .counts
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            counts.leave_half_open(self.address);
+            state.half_open.remove(self.prefix, self.number);
         }
+        if is_named {
+            state.known.use_or_insert_with(&self.prefix, || ());
+            state.half_open.set_known(self.prefix);
+        }
+    }
+
+    /// Notes that the client has sent a frame.
+    pub(crate) fn note_frame(&self) {
+        if self.is_half_open && !self.has_sent_frame.replace(true) {
+            let mut state = self.gate.lock();
+            state.half_open.note_frame(self.prefix, self.number);
+        }
+    }
+
+    /// Sets the memory that the connection needs before its login apart from frames, in bytes.
+    /// Returns false if the limit is reached: the caller ends the connection.
+    pub(crate) fn set_base_bytes(&self, bytes: usize) -> bool {
+        self.base_bytes.set(bytes);
+        self.set_memory()
+    }
+
+    /// Sets the memory of the incomplete frame of the connection, in bytes. Returns false if the
+    /// limit is reached: the caller ends the connection.
+    pub(crate) fn set_frame_bytes(&self, bytes: usize) -> bool {
+        if !self.is_half_open || self.frame_bytes.replace(bytes) == bytes {
+            return true;
+        }
+        self.set_memory()
+    }
+
+    fn set_memory(&self) -> bool {
+        let bytes = self.base_bytes.get() + self.frame_bytes.get();
+        let mut state = self.gate.lock();
+        let before = state.half_open.revoked();
+        let has_space = state.half_open.set_memory(self.prefix, self.number, bytes);
+        let ended = before..state.half_open.revoked();
+        drop(state);
+        log_revoked(ended, self.prefix);
+        has_space
+    }
+
+    /// Returns the signal that the connection must end, because another one needs its place. It
+    /// is never raised after the login.
+    pub(crate) fn revocation(&self) -> Arc<Revocation> {
+        Arc::clone(&self.revocation)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.log_in();
-        let mut counts = self
-            .gate
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        counts.connections -= 1;
+        let mut state = self.gate.lock();
+        if self.is_half_open {
+            state.half_open.remove(self.prefix, self.number);
+        }
+        state.connections -= 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_address::client;
+
+    fn gate(connections: usize, total: usize, per_prefix: usize) -> Arc<Gate> {
+        let memory = 1 << 20;
+        Gate::new(GateLimits {
+            connections,
+            half_open: HalfOpenLimits {
+                total,
+                per_prefix,
+                memory,
+            },
+        })
+    }
 
     #[test]
     fn a_crowd_is_detected_before_the_limit() {
-        let gate = Gate::new(GateLimits {
-            connections: 100,
-            half_open: 16,
-            half_open_per_address: 8,
-        });
-        let [one, two] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+        let gate = gate(100, 16, 8);
+        let [one, two] = ["10.0.0.1", "10.0.0.2"].map(client);
         assert!(!gate.is_crowded(one));
         let permits: Vec<Permit> = (0..2)
-            .map(|_| gate.enter(one).expect("below the limit"))
+            .map(|_| gate.enter(one, 0).expect("below the limit"))
             .collect();
         assert!(gate.is_crowded(one) && !gate.is_crowded(two));
         let more: Vec<Permit> = (0..2)
-            .map(|_| gate.enter(two).expect("below the limit"))
+            .map(|_| gate.enter(two, 0).expect("below the limit"))
             .collect();
-        assert!(gate.is_crowded(IpAddr::from([10, 0, 0, 3])));
+        assert!(gate.is_crowded(client("10.0.0.3")));
         drop((permits, more));
         assert!(!gate.is_crowded(one));
     }
 
     #[test]
     fn each_limit_refuses_connections_and_accepts_them_again() {
-        let limits = GateLimits {
-            connections: 3,
-            half_open: 2,
-            half_open_per_address: 1,
-        };
-        let gate = Gate::new(limits);
-        let [one, two, three] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(IpAddr::from);
-        assert!(gate.is_crowded(one), "small limits are crowded at once");
-        let mut first = gate.enter(one).expect("the first");
-        assert_eq!(
-            gate.enter(one).expect_err("full"),
-            "limits.half_open_per_address"
-        );
-        let second = gate.enter(two).expect("the second");
-        assert_eq!(gate.enter(three).expect_err("full"), "limits.half_open");
-        first.log_in();
-        let third = gate.enter(one).expect("the third");
+        let gate = gate(3, 16, 1);
+        let [one, two, three] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(client);
+        let mut first = gate.enter(one, 0).expect("the first");
+        let limit = "limits.half_open_per_address";
+        assert_eq!(gate.enter(one, 0).expect_err("full"), limit);
+        let second = gate.enter(two, 0).expect("the second");
+        first.log_in(true);
+        let third = gate.enter(one, 0).expect("the third");
         drop(second);
-        let fourth = gate.enter(two).expect("the fourth");
-        assert_eq!(gate.enter(three).expect_err("full"), "limits.connections");
+        let fourth = gate.enter(two, 0).expect("the fourth");
+        assert_eq!(
+            gate.enter(three, 0).expect_err("full"),
+            "limits.connections"
+        );
         drop((first, third, fourth));
-        assert_eq!(gate.counts.lock().expect("no panic").connections, 0);
-        assert!(gate.counts.lock().expect("no panic").by_address.is_empty());
+        let memory = "limits.half_open_memory_mb";
+        assert_eq!(gate.enter(one, 2 << 20).expect_err("too much"), memory);
+        let permit = gate.enter(one, 1 << 19).expect("within the limit");
+        assert!(gate.is_memory_short());
+        assert!(!permit.set_frame_bytes(1 << 20));
+        drop(permit);
+        assert_eq!(gate.lock().connections, 0);
+        assert!(!gate.is_memory_short());
+    }
+
+    #[test]
+    fn only_a_proven_identity_makes_a_prefix_known() {
+        let gate = gate(100, 16, 16);
+        let [one, two, three] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(client);
+        let mut permit = gate.enter(one, 0).expect("a place");
+        permit.log_in(false);
+        drop(permit);
+        let mut permit = gate.enter(two, 0).expect("a place");
+        permit.log_in(true);
+        drop(permit);
+        let crowd: Vec<Permit> = (0..15)
+            .map(|_| gate.enter(three, 0).expect("a place"))
+            .collect();
+        let ended = gate.lock().half_open.revoked();
+        let _known = gate.enter(two, 0).expect("a reserved place");
+        assert_eq!(gate.lock().half_open.revoked(), ended);
+        let _unknown = gate.enter(one, 0).expect("the place of another");
+        assert_eq!(gate.lock().half_open.revoked(), ended + 1);
+        drop(crowd);
     }
 }

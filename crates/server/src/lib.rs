@@ -8,6 +8,7 @@
 
 mod accounts;
 mod certificate;
+mod client_address;
 pub mod config;
 mod connection;
 mod connection_id;
@@ -15,6 +16,7 @@ pub mod control;
 mod datapath;
 mod error;
 mod gate;
+mod half_open;
 mod host_name;
 mod interfaces;
 mod listening;
@@ -25,6 +27,7 @@ mod personalities;
 mod placement;
 mod ports;
 mod quic;
+mod recent_map;
 mod share;
 mod shared;
 mod smbdirect;

@@ -53,6 +53,8 @@ pub(crate) struct QuicClient {
     /// Index of the QUIC listener that received the packet. It is the same on every worker.
     pub(crate) listener: usize,
     pub(crate) handover: quic::Handover,
+    /// Bytes that the client can send ahead before its login.
+    pub(crate) window: u32,
     pub(crate) permit: Permit,
     pub(crate) slot: Slot,
 }

@@ -20,6 +20,7 @@ use crate::config::{Config, IoChoice, PlacementChoice, TransportSecurity, dialec
 use crate::datapath::answer_limit;
 use crate::error::StartError;
 use crate::gate::{Gate, GateLimits};
+use crate::half_open::HalfOpenLimits;
 use crate::listening::Listening;
 use crate::message::Message;
 use crate::observer::Observer;
@@ -409,8 +410,11 @@ fn ring_config(config: &Config) -> ring::Config {
 fn gate_limits(config: &Config) -> GateLimits {
     GateLimits {
         connections: config.limits.connections,
-        half_open: config.limits.half_open,
-        half_open_per_address: config.limits.half_open_per_address,
+        half_open: HalfOpenLimits {
+            total: config.limits.half_open,
+            per_prefix: config.limits.half_open_per_address,
+            memory: config.limits.half_open_memory_mb << 20,
+        },
     }
 }
 

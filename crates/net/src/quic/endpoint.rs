@@ -59,7 +59,7 @@ impl Endpoint {
         config: Arc<EndpointConfig>,
         listen: Option<ListenState>,
     ) -> Rc<Self> {
-        let server = listen.as_ref().map(ListenState::config);
+        let server = listen.as_ref().map(|listen| listen.config(u32::MAX));
         let proto = quinn_proto::Endpoint::new(config, server, true, None);
         let endpoint = Rc::new(Self {
             handle: handle.clone(),

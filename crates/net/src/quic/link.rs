@@ -346,6 +346,17 @@ impl Link {
         })
     }
 
+    /// Grants the client of a server the whole receive window.
+    pub(crate) fn trust(self: &Rc<Self>) {
+        let endpoint = self.endpoint.upgrade();
+        let window = endpoint.and_then(|it| it.listen.as_ref().map(ListenState::receive_window));
+        let Some(window) = window else { return };
+        let mut state = self.state.borrow_mut();
+        state.connection.set_receive_window(window.into());
+        drop(state);
+        self.schedule();
+    }
+
     /// Largest WRITE that the server offers to this client, in bytes; `None` without a special
     /// limit.
     pub(crate) fn write_hint(&self) -> Option<u32> {

@@ -95,6 +95,20 @@ impl Server {
         }))
     }
 
+    /// The configuration for a new connection that receives at most `window` bytes ahead. The
+    /// window of its stream is larger, so that the connection can widen its window later.
+    fn config_with(&self, window: u32) -> Arc<ServerConfig> {
+        let config = self.config();
+        if window >= self.settings.receive_window {
+            return config;
+        }
+        let mut transport = self.settings.transport(1);
+        transport.receive_window(window.into());
+        let mut config = (*config).clone();
+        config.transport_config(Arc::new(transport));
+        Arc::new(config)
+    }
+
     /// The configuration for a new connection.
     fn config(&self) -> Arc<ServerConfig> {
         let tls = (self.certificates)();
@@ -330,21 +344,24 @@ impl Incoming {
     /// # Errors
     /// The client violates the protocol, closes the connection, or times out.
     pub async fn accept(self) -> io::Result<crate::Stream> {
-        self.accept_or(|_| ()).await
+        self.accept_or(u32::MAX, |_| ()).await
     }
 
-    /// Accepts the connection as [`Incoming::accept`] does. After a failure this function calls
-    /// `on_error` at once, but returns the error only when the client sends no more packets.
+    /// Accepts the connection as [`Incoming::accept`] does. The client can send at most `window`
+    /// bytes ahead until [`Stream::trust`](crate::Stream::trust), and at most the receive window of
+    /// the settings afterwards. After a failure this function calls `on_error` at once, but returns
+    /// the error only when the client sends no more packets.
     ///
     /// # Errors
     /// As for [`Incoming::accept`].
     pub async fn accept_or(
         mut self,
+        window: u32,
         on_error: impl FnOnce(&io::Error),
     ) -> io::Result<crate::Stream> {
         let incoming = self.incoming.take().ok_or(io::ErrorKind::NotConnected)?;
         let endpoint = &self.listener.endpoint;
-        let config = self.listener.state().config();
+        let config = self.listener.state().config(window);
         let mut bytes = Vec::new();
         let now = Instant::now();
         let accepted = endpoint
@@ -444,8 +461,14 @@ impl Queue {
 }
 
 impl ListenState {
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        self.server.config()
+    /// The configuration for a new connection that receives at most `window` bytes ahead.
+    pub(crate) fn config(&self, window: u32) -> Arc<ServerConfig> {
+        self.server.config_with(window)
+    }
+
+    /// Bytes that a client can send ahead after its login.
+    pub(crate) fn receive_window(&self) -> u32 {
+        self.server.settings.receive_window
     }
 
     /// Returns true if the server limits the WRITEs of some Samba clients.

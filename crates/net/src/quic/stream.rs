@@ -50,6 +50,11 @@ impl Stream {
         self.shared.link.write_hint()
     }
 
+    /// As [`crate::Stream::trust`].
+    pub(crate) fn trust(&self) {
+        self.shared.link.trust();
+    }
+
     /// As [`crate::Stream::recv`].
     pub(crate) async fn recv(&self) -> io::Result<Chunk> {
         self.shared.check()?;

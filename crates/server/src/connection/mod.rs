@@ -15,7 +15,7 @@ use proto::effect::{
     Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData, WritePlan,
 };
 use proto::id::{ConnectionId, OpId};
-use proto::login::{Account, Authenticated};
+use proto::login::{Account, AccountKind, Authenticated};
 use proto::notice::Notice;
 use proto::server;
 use proto::time::{Instant, Now};
@@ -160,6 +160,7 @@ impl Connection {
 
     /// Passes a frame to the core.
     fn handle_frame(self: &Rc<Self>, frame: &mut Frame<'_>) {
+        self.state.borrow().permit.note_frame();
         self.with_core(frame, |core, now, frame, effects| {
             let bytes = frame.bytes();
             let scratch = &mut Vec::new();
@@ -330,7 +331,7 @@ impl Connection {
 
     /// Lifts the limits for connections without a login, and logs the login.
     fn note_login(&self, state: &mut State, account: &Account) {
-        state.permit.log_in();
+        state.permit.log_in(account.kind == AccountKind::Named);
         self.context.stream.trust();
         let (peer, transport) = (self.peer(), self.context.transport);
         info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");

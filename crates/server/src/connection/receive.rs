@@ -36,6 +36,7 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
             Received::Partial(partial) => frames.direct(partial).await?,
             Received::Ended => return Ok(()),
         }
+        frames.note_memory()?;
         if connection.context.ended.is_raised() {
             return Ok(());
         }
@@ -104,6 +105,15 @@ impl Frames<'_> {
         }
         self.deadline = None;
         connection.context.stream.recv().await
+    }
+
+    /// Counts the memory of an incomplete frame, which has a limit before the login.
+    fn note_memory(&self) -> io::Result<()> {
+        let bytes = self.receiver.gathered_capacity();
+        match self.connection.state.borrow().permit.set_frame_bytes(bytes) {
+            true => Ok(()),
+            false => Err(io::Error::other("limits.half_open_memory_mb is reached")),
+        }
     }
 
     async fn in_time<F: Future>(&mut self, future: F) -> io::Result<F::Output> {

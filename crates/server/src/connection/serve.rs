@@ -12,6 +12,7 @@ use wire::Status;
 
 use super::{Connection, State, receive};
 use crate::datapath::Frame;
+use crate::half_open::Revocation;
 
 impl Connection {
     /// Serves the connection until it ends, then closes its sessions and opens.
@@ -45,11 +46,22 @@ impl Connection {
             pin!(self.context.ended.raised()),
             pin!(self.context.worker.stopping.raised()),
         );
+        let revocation = self.state.borrow().permit.revocation();
         let stop = pin!(either(ended, stopping));
+        let revoked = pin!(self.revoked(&revocation));
+        let stop = pin!(either(stop, revoked));
         match either(receiving.as_mut(), stop).await {
             Either::First(Ok(())) | Either::Second(_) => {}
             Either::First(Err(error)) => debug!(peer = %self.peer(), %error, "connection lost"),
         }
+    }
+
+    /// Waits until another connection needs the place of this one, and ends it. This happens only
+    /// before the login.
+    async fn revoked(&self, revocation: &Revocation) {
+        revocation.revoked().await;
+        debug!(peer = %self.peer(), "disconnecting: another connection needs the place");
+        self.context.ended.raise();
     }
 
     /// Waits until no operation is pending.

@@ -23,7 +23,7 @@ fn connect(worker: &Rc<WorkerContext>) -> (Rc<Connection>, TcpStream) {
     let permit = worker
         .shared
         .gate
-        .enter(peer.ip())
+        .enter(peer.into(), 0)
         .expect("below the limit");
     let stream = ring::Stream::new(&worker.handle, socket).expect("a stream");
     let (id, transport) = (ConnectionId(1), Transport::Tcp);

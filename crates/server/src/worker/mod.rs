@@ -7,7 +7,7 @@ mod tcp;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use proto::notice::Notice;
 use ring::{Handle, Listener, Receiver, Signal};
 use tracing::{error, warn};
 
+use crate::client_address::ClientAddress;
 use crate::connection::Connection;
 use crate::connection_id;
 use crate::gate::Permit;
@@ -203,7 +204,7 @@ impl Worker {
     }
 
     /// Counts a refused connection. Only some have a log line.
-    fn log_refused(&self, address: IpAddr, limit: &'static str) {
+    fn log_refused(&self, address: ClientAddress, limit: &'static str) {
         let refused = self.refused.get();
         self.refused.set(refused + 1);
         if refused.is_multiple_of(EVENTS_PER_LOG_LINE) {

@@ -3,14 +3,17 @@
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use net::Transport;
 use net::quic::{Handover, Incoming, Listener, ListenerEvent};
+use ring::{Either, either};
 use tracing::{debug, warn};
 
 use super::Worker;
+use crate::client_address::ClientAddress;
 use crate::gate::Permit;
 use crate::message::{Message, QuicClient};
 use crate::placement::Slot;
@@ -21,6 +24,13 @@ use crate::shared::EVENTS_PER_LOG_LINE;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of failed handshakes with a log line each. Of later ones only some have a line.
 const FAILURES_LOGGED: u64 = 100;
+/// Bytes that a client can send ahead before its login: a login needs much less.
+const WINDOW: u32 = 256 << 10;
+/// The same when the memory of connections without a login is short.
+const SHORT_WINDOW: u32 = 64 << 10;
+/// Memory of a connection without a login in bytes, apart from received data: its keys, buffers of
+/// the handshake, and state.
+const STATE_BYTES: usize = 64 << 10;
 
 impl Worker {
     /// Decides about all clients that connect to a socket. `index` is the index of the listener.
@@ -40,36 +50,41 @@ impl Worker {
     /// Checks the limits, and passes the client to its worker.
     fn place_quic(self: &Rc<Self>, listener: usize, incoming: Incoming) {
         let peer = incoming.peer();
-        let address = peer.ip().to_canonical();
+        let client = ClientAddress::from(peer);
         let (gate, placement) = (&self.shared().gate, &self.shared().placement);
         // Source addresses are easy to forge: if many clients connect, each must prove its address.
-        if incoming.may_be_validated() && gate.is_crowded(address) {
+        if incoming.may_be_validated() && gate.is_crowded(client) {
             return incoming.request_validation();
         }
-        let permit = match gate.enter(address) {
+        let window = match gate.is_memory_short() {
+            true => SHORT_WINDOW,
+            false => WINDOW,
+        };
+        let permit = match gate.enter(client, STATE_BYTES + window as usize) {
             Ok(permit) => permit,
             Err(limit) => {
                 incoming.refuse();
-                return self.log_refused(peer.ip(), limit);
+                return self.log_refused(client, limit);
             }
         };
-        let slot = placement.take(address, self.context.index, None);
+        let slot = placement.take(client.ip(), self.context.index, None);
         let worker = slot.worker;
         if worker == self.context.index {
-            return self.serve_quic(incoming, permit, slot);
+            return self.serve_quic(incoming, window, permit, slot);
         }
         match incoming.hand_over(worker) {
             Ok(handover) => {
                 let client = QuicClient {
                     listener,
                     handover,
+                    window,
                     permit,
                     slot,
                 };
                 let message = Message::QuicClient(Box::new(client));
                 self.shared().send(worker, message);
             }
-            Err(incoming) => self.serve_quic(incoming, permit, slot),
+            Err(incoming) => self.serve_quic(incoming, window, permit, slot),
         }
     }
 
@@ -78,11 +93,12 @@ impl Worker {
         let QuicClient {
             listener,
             handover,
+            window,
             permit,
             slot,
         } = client;
         if let Some(incoming) = self.take_over(listener, handover) {
-            self.serve_quic(incoming, permit, slot);
+            self.serve_quic(incoming, window, permit, slot);
         }
     }
 
@@ -97,15 +113,21 @@ impl Worker {
         listener?.take_over(handover)
     }
 
-    /// Runs the handshake, then serves the connection.
-    fn serve_quic(self: &Rc<Self>, incoming: Incoming, permit: Permit, slot: Slot) {
+    /// Runs the handshake, then serves the connection. The client can send `window` bytes ahead
+    /// before its login.
+    fn serve_quic(self: &Rc<Self>, incoming: Incoming, window: u32, permit: Permit, slot: Slot) {
         let worker = Rc::clone(self);
         self.handle().spawn(async move {
             let peer = incoming.peer();
             let failed = |error: &io::Error| worker.log_failed_handshake(peer, error);
-            let accepting = incoming.accept_or(failed);
-            let accepting = worker.handle().timeout(HANDSHAKE_TIMEOUT, accepting);
-            match accepting.await {
+            let accepting = incoming.accept_or(window, failed);
+            let accepting = pin!(worker.handle().timeout(HANDSHAKE_TIMEOUT, accepting));
+            let revocation = permit.revocation();
+            let Either::First(accepted) = either(accepting, pin!(revocation.revoked())).await
+            else {
+                return debug!(%peer, "disconnecting: another connection needs the place");
+            };
+            match accepted {
                 Ok(Ok(_)) if worker.context.stopping.is_raised() => {}
                 Ok(Ok(stream)) => worker.serve(Transport::Quic, stream, peer, permit, slot),
                 // Logged by the closure.

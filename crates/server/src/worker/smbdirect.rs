@@ -4,6 +4,7 @@
 //! is made on the thread of the worker that serves it.
 
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +12,16 @@ use std::time::Duration;
 use net::Transport;
 use net::smbdirect::Stream;
 use rdma::{Provider, Request};
-use ring::{Interest, Readiness};
+use ring::{Either, Interest, Readiness, either};
 use tracing::{debug, info, warn};
 
 use super::Worker;
+use crate::client_address::ClientAddress;
 use crate::message::{Message, SmbDirectClient};
 
+/// Memory of a connection without a login in bytes, apart from its frames: the receives that are
+/// posted before a login, and state.
+const STATE_BYTES: usize = 128 << 10;
 /// Time between two attempts to listen on a removed device, and to accept without resources.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -66,13 +71,13 @@ impl Worker {
 
     /// Checks the limits, and passes the connect request to its worker.
     fn place_smb_direct(self: &Rc<Self>, request: Box<dyn Request>) {
-        let address = request.peer_addr().ip().to_canonical();
+        let client = ClientAddress::from(request.peer_addr());
         let shared = self.shared();
-        let permit = match shared.gate.enter(address) {
+        let permit = match shared.gate.enter(client, STATE_BYTES) {
             Ok(permit) => permit,
-            Err(limit) => return self.log_refused(address, limit),
+            Err(limit) => return self.log_refused(client, limit),
         };
-        let slot = shared.placement.take(address, self.context.index, None);
+        let slot = (shared.placement).take(client.ip(), self.context.index, None);
         let worker = slot.worker;
         let client = SmbDirectClient {
             request,
@@ -97,7 +102,13 @@ impl Worker {
         let worker = Rc::clone(self);
         self.handle().spawn(async move {
             let settings = &worker.shared().smb_direct;
-            match Stream::accept(worker.handle(), request, settings).await {
+            let revocation = permit.revocation();
+            let accepting = pin!(Stream::accept(worker.handle(), request, settings));
+            let Either::First(accepted) = either(accepting, pin!(revocation.revoked())).await
+            else {
+                return debug!(%peer, "disconnecting: another connection needs the place");
+            };
+            match accepted {
                 Ok(_) if worker.context.stopping.is_raised() => {}
                 Ok(stream) => {
                     let transport = Transport::SmbDirect;

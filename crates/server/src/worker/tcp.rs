@@ -8,7 +8,11 @@ use ring::Listener;
 use tracing::{debug, warn};
 
 use super::Worker;
+use crate::client_address::ClientAddress;
 use crate::message::{AcceptedSocket, Message};
+
+/// Memory of a connection without a login in bytes, apart from its frames: state and a chunk.
+const STATE_BYTES: usize = 16 << 10;
 
 impl Worker {
     pub(super) async fn accept_tcp(self: Rc<Self>, transport: Transport, listener: Listener) {
@@ -24,14 +28,14 @@ impl Worker {
     fn place_tcp(self: &Rc<Self>, transport: Transport, socket: TcpStream) {
         // It fails if the peer has disconnected already.
         let Ok(peer) = socket.peer_addr() else { return };
-        let address = peer.ip().to_canonical();
+        let client = ClientAddress::from(peer);
         let shared = self.shared();
-        let permit = match shared.gate.enter(address) {
+        let permit = match shared.gate.enter(client, STATE_BYTES) {
             Ok(permit) => permit,
-            Err(limit) => return self.log_refused(peer.ip(), limit),
+            Err(limit) => return self.log_refused(client, limit),
         };
         let near = shared.placement.near(&socket);
-        let slot = shared.placement.take(address, self.context.index, near);
+        let slot = (shared.placement).take(client.ip(), self.context.index, near);
         let worker = slot.worker;
         let accepted = AcceptedSocket {
             transport,
