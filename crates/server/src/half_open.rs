@@ -219,8 +219,8 @@ impl HalfOpenTable {
     }
 
     /// Sets the memory of a connection in bytes. If the limit of all connections is reached, other
-    /// connections end for a new one, or for one of a prefix that uses less than theirs. Returns false
-    /// if none can end: the caller ends this connection.
+    /// connections end for a new one, or for one of a prefix that uses less than theirs. Returns
+    /// false if none can end: the caller ends this connection.
     pub(crate) fn set_memory(&mut self, prefix: ClientPrefix, number: u64, bytes: usize) -> bool {
         let Some(before) = self.memory_of(prefix, number) else {
             return false;
@@ -307,8 +307,8 @@ impl HalfOpenTable {
         }
     }
 
-    /// The prefix that gives a place to a newcomer. Prefixes with an earlier login give theirs last,
-    /// and only to each other.
+    /// The prefix that gives a place to a newcomer. Prefixes with an earlier login give theirs
+    /// last, and only to each other.
     fn most_crowded(&self, is_for_known: bool) -> Option<ClientPrefix> {
         let known = self.known.last().filter(|_| is_for_known);
         let (_, _, prefix) = self.unknown.last().or(known)?;
