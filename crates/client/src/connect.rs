@@ -121,7 +121,8 @@ impl Session {
     /// and share modes with that session.
     ///
     /// # Errors
-    /// As for [`Client::connect`]. A later call tries again.
+    /// The server is not reachable, or it refuses the login. A later call of this function tries
+    /// again.
     pub async fn reconnected(&self) -> Result<Session, Error> {
         let mut last = self.clone();
         while let Some(next) = last.inner.successor.get() {

@@ -74,7 +74,7 @@ pub enum Error {
         operation: &'static str,
         /// Path of the file, or name of the share or server, that the operation is about.
         path: String,
-        /// Status of the response.
+        /// Error status (NTSTATUS) of the response.
         status: Status,
     },
     /// The response did not arrive within the time limit.

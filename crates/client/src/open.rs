@@ -49,7 +49,8 @@ impl Client {
     /// of the URL is not used.
     ///
     /// # Errors
-    /// As for [`Client::open`].
+    /// The URL is not valid or has no share, the server is not reachable, or the server refuses the
+    /// login or the share.
     pub async fn open_share(&self, url: &str, credentials: &Credentials) -> Result<Share, Error> {
         self.share_of(&parse(url)?, credentials).await
     }

@@ -88,7 +88,7 @@ pub struct Options {
     pub transports: Transports,
     /// Socket options of TCP connections, such as keep-alive and buffer sizes.
     pub tcp: TcpOptions,
-    /// Settings of QUIC connections.
+    /// Parameters of QUIC connections: window sizes, time limits and congestion controller.
     pub quic: QuicSettings,
     /// Number of connections of a session. Default: [`Channels::Auto`].
     pub channels: Channels,

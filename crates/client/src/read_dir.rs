@@ -39,7 +39,7 @@ const WITHOUT_ID: FileInfoClass = FileInfoClass::DIRECTORY;
 pub struct Entry {
     /// Name of the file within the directory. A name with a separator, `.` and `..` never occur.
     pub name: String,
-    /// Metadata of the file.
+    /// Metadata of the file or directory that this entry names: times, sizes and DOS attributes.
     pub metadata: Metadata,
 }
 
@@ -71,11 +71,13 @@ impl Share {
         self.read_dir_as(path, pattern, WHOLE).await
     }
 
-    /// As [`Share::read_dir`], but [`Metadata::file_id`] is `None`. This is less work for the
-    /// server, and fewer bytes.
+    /// Lists the entries of a directory with names that match a pattern with `*` and `?`; the empty
+    /// pattern matches all names. `path` is relative to the root of the share. Unlike
+    /// [`Share::read_dir`], the entries have no file identifier: [`Metadata::file_id`] is `None`.
+    /// This is less work for the server, and fewer bytes.
     ///
     /// # Errors
-    /// As for [`Share::read_dir`].
+    /// The directory does not exist, the user may not list it, or the connection is lost.
     pub async fn read_dir_without_ids(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
         self.read_dir_as(path, pattern, WITHOUT_ID).await
     }
@@ -157,7 +159,7 @@ impl ReadDir {
     /// the close.
     ///
     /// # Errors
-    /// As for [`File::close`].
+    /// The server reports an error, or the connection is lost.
     pub async fn close(self) -> Result<(), Error> {
         self.directory.close().await
     }
@@ -252,7 +254,7 @@ impl Blocking {
     /// Ends the listing, closes the directory, and blocks the thread until the server responds.
     ///
     /// # Errors
-    /// As for [`ReadDir::close`].
+    /// The server reports an error, or the connection is lost.
     pub fn close(self) -> Result<(), Error> {
         self.0.close().wait()
     }

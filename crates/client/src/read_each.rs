@@ -75,7 +75,8 @@ impl Share {
     /// takes one message if `expected` is right; otherwise the client needs further messages.
     ///
     /// # Errors
-    /// As for [`Share::read`].
+    /// The file does not exist, the user may not read it, another open of it denies reading, or the
+    /// connection is lost.
     pub async fn read_expecting(&self, path: &str, expected: u32) -> Result<Region, Error> {
         match self.read_small(path, expected).await? {
             Some(bytes) => Ok(bytes),
@@ -97,6 +98,11 @@ impl Share {
     /// mebibyte together share a message, and [`Options::depth`](crate::Options::depth) messages
     /// are in flight. After many files were [announced](Share::announce), a second session reads
     /// some of them.
+    ///
+    /// # Errors
+    /// Each result has its own error: the file does not exist, the user may not read it, another
+    /// open of it denies reading, or the connection is lost. An error of one file does not end the
+    /// reads of the others.
     pub async fn read_each(&self, files: &[(&str, u32)]) -> Vec<Result<Region, Error>> {
         let mut results = Vec::with_capacity(files.len());
         for (read, (path, _)) in self.read_each_small(files).await.into_iter().zip(files) {
@@ -112,6 +118,11 @@ impl Share {
     /// Reads many whole files, each given by path and expected length in bytes, and each within one
     /// message. Returns a result for each, in the order of `files`; `None` if the file has more
     /// bytes than the response to its message.
+    ///
+    /// # Errors
+    /// Each result has its own error: the file does not exist, the user may not read it, another
+    /// open of it denies reading, or the connection is lost. An error of one file does not end the
+    /// reads of the others.
     pub async fn read_each_small(
         &self,
         files: &[(&str, u32)],

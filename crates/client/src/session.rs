@@ -50,7 +50,7 @@ pub struct SessionInfo {
     pub dialect: Dialect,
     /// Cipher of encrypted messages; `None` if the session cannot encrypt.
     pub cipher: Option<Cipher>,
-    /// Algorithm of message signatures.
+    /// Algorithm with which client and server sign messages, as NEGOTIATE selected it.
     pub signing_algorithm: SigningAlgorithm,
     /// Whether all messages are signed.
     pub is_signed: bool,

@@ -24,7 +24,7 @@ const ANSWER_MAX: usize = 4 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShareInfo {
-    /// Name of the share.
+    /// Name of the share, without the name of the server.
     pub name: String,
     /// Type of the share: disk, printer or pipe, with the flag SPECIAL for an administrative share.
     pub kind: ShareType,

@@ -43,7 +43,9 @@ pub struct SigningNonce {
 }
 
 impl SigningKey {
-    /// Expands `key` for `algorithm`: Channel.SigningKey of a channel.
+    /// Makes the signing key of a channel from its 16 key bytes (Channel.SigningKey), which key
+    /// derivation has computed already. `algorithm` is the signing algorithm that NEGOTIATE
+    /// selected. The constructor computes the key schedule once, for all messages.
     pub fn new(algorithm: SigningAlgorithm, key: &[u8; 16]) -> Self {
         let key = match algorithm {
             SigningAlgorithm::HmacSha256 => Key::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),

@@ -25,7 +25,8 @@ pub use lease::{Lease, LeaseFlags, LeaseState, LeaseV2};
 pub use posix::{PosixRequest, PosixResponse};
 
 /// Maximum number of create contexts in one CREATE; [`decode_list`] refuses more. The specification
-/// defines about a dozen, each at most once; the rest is reserve for future ones.
+/// defines about a dozen, each at most once; the higher limit leaves space for types of later
+/// versions.
 pub const MAX_CONTEXTS: usize = 64;
 
 /// Length of a context before its name, in bytes.

@@ -16,7 +16,7 @@ pub enum DecodeError {
     },
     /// The StructureSize field differs from the value that the specification requires.
     StructureSize {
-        /// Name of the structure.
+        /// Name of the decoded structure, for example `LOCK request`.
         structure: &'static str,
         /// The StructureSize that the message contains.
         found: u16,

@@ -11,7 +11,8 @@ use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
 /// Maximum number of negotiate contexts in a message; `decode` refuses more. The specification
-/// defines eight types, each at most once; the rest is reserve for future ones.
+/// defines eight types, each at most once; the higher limit leaves space for types of later
+/// versions.
 pub const MAX_CONTEXTS: u16 = 64;
 
 open_enum! {

@@ -36,7 +36,8 @@ pub struct Negotiate<'a> {
     pub version: Option<Version>,
 }
 
-/// CHALLENGE_MESSAGE, the NTLM message of the server, with a random challenge. [MS-NLMP] 2.2.1.2
+/// CHALLENGE_MESSAGE: the second message of an NTLM login, from server to client. It has the random
+/// challenge of the server. [MS-NLMP] 2.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// The flags that the server grants.
@@ -53,8 +54,9 @@ pub struct Challenge<'a> {
     pub version: Option<Version>,
 }
 
-/// AUTHENTICATE_MESSAGE, the second NTLM message of the client, with the proof of the password.
-/// [MS-NLMP] 2.2.1.3
+/// AUTHENTICATE_MESSAGE: the third and last message of an NTLM login, from client to server. It has
+/// the names of user and domain, and the client's responses to the challenge, which prove the
+/// password. [MS-NLMP] 2.2.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticate<'a> {
     /// The flags that both peers offer.

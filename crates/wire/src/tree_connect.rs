@@ -49,7 +49,8 @@ open_flags! {
         DFS = 0x0000_0001,
         /// The share is the root of a DFS namespace.
         DFS_ROOT = 0x0000_0002,
-        /// The server refuses opens that deny reads to other opens.
+        /// Clients must not open files of the share with a share mode that denies reads to other
+        /// opens: the server refuses such opens.
         RESTRICT_EXCLUSIVE_OPENS = 0x0000_0100,
         /// Files may be deleted while they are open.
         FORCE_SHARED_DELETE = 0x0000_0200,

@@ -148,8 +148,13 @@ impl<'a> Request<'a> {
         start..start + self.data.len()
     }
 
-    /// Appends the encoded body to a message that so far holds its header only: the fixed part,
-    /// then the data or the channel info. With RDMA, DataOffset is 0. \[MS-SMB2\] 3.2.4.7
+    /// Appends the body of the WRITE request to `message`, which must consist of the 64-byte SMB2
+    /// header: the fixed part, then the channel info (the RDMA descriptors, if any), then the data.
+    /// A request with channel info and without data has the DataOffset 0. \[MS-SMB2\] 3.2.4.7
+    ///
+    /// # Panics
+    /// `message` is not exactly 64 bytes long, or the channel info or the data do not fit into
+    /// their length fields.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let info_len = self.channel_info.len();
         let info_offset = if info_len > 0 { HEAD_LEN } else { 0 };

@@ -67,7 +67,7 @@ impl File {
     /// with many reads in flight finds the bytes in the processor's cache.
     ///
     /// # Errors
-    /// As for [`read_at`](Self::read_at).
+    /// An I/O error of the server, a byte-range lock, no right to read, or a lost connection.
     pub async fn read(&self, len: usize, offset: u64) -> Result<Region, Error> {
         if len == 0 || len > self.read_size() {
             let (count, bytes) = self.read_at(Region::from(vec![0; len]), offset).await;
@@ -96,8 +96,15 @@ impl File {
         (result, source.map_or_else(B::lost_source, B::from_source))
     }
 
-    /// Reads several ranges at a time, each an offset in bytes with the buffer to fill. The results
-    /// are in the order of the ranges, each as of [`read_at`](Self::read_at).
+    /// Reads several ranges of the file at the same time. Each element is an offset in bytes with
+    /// the buffer to fill. Returns one element for each range, in the order of `ranges`: the count
+    /// of read bytes and the buffer. A count below the length of the buffer means that the file
+    /// ends there.
+    ///
+    /// # Errors
+    /// Each result has its own error: an I/O error of the server, a byte-range lock, no right to
+    /// read, or a lost connection. An error of one range does not end the reads of the others. The
+    /// buffer is returned in any case.
     pub async fn read_ranges<B: IoBuf>(
         &self,
         ranges: Vec<(u64, B)>,
@@ -133,8 +140,15 @@ impl File {
             .collect()
     }
 
-    /// Writes several ranges at a time, each an offset in bytes with the bytes to write. The
-    /// results are in the order of the ranges, each as of [`write_at`](Self::write_at).
+    /// Writes several ranges of the file at the same time. Each element is an offset in bytes with
+    /// the bytes to write. Returns one element for each range, in the order of `ranges`: the count
+    /// of written bytes, which is the whole length, and the buffer. The server may execute the
+    /// writes in any order.
+    ///
+    /// # Errors
+    /// Each result has its own error: the volume is full, a byte-range lock, no right to write, or
+    /// a lost connection. An unknown part of that range may be written then. An error of one range
+    /// does not end the writes of the others. The buffer is returned in any case.
     pub async fn write_ranges<B: IoSource>(
         &self,
         ranges: Vec<(u64, B)>,
@@ -175,8 +189,8 @@ impl File {
     /// Fills the buffer with the bytes at `offset`, and blocks the thread.
     ///
     /// # Errors
-    /// The file ends before the buffer is full: END_OF_FILE. Otherwise as for
-    /// [`read_at`](Self::read_at).
+    /// The file ends before the buffer is full: END_OF_FILE. Other errors are an I/O error of the
+    /// server, a byte-range lock, no right to read, or a lost connection.
     pub fn read_exact_at_blocking(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         let len = buffer.len();
         let result = lend_mut(buffer, |region| self.read_region(region, offset).wait().0)?;
@@ -189,7 +203,8 @@ impl File {
     /// Writes all bytes at `offset`, and blocks the thread.
     ///
     /// # Errors
-    /// As for [`write_at`](Self::write_at).
+    /// The volume is full, a byte-range lock, no right to write, or a lost connection. An unknown
+    /// part of the bytes may be written then.
     pub fn write_all_at_blocking(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
         lend(bytes, |source| self.write_source(source, offset).wait().0).map(drop)
     }

@@ -154,11 +154,14 @@ pub async fn copy_range(
 }
 
 impl File {
-    /// Copies `len` bytes from offset `from` of this file to offset `to` of `target`. Returns the
-    /// count of copied bytes. See [`copy_range`].
+    /// Copies `len` bytes from offset `from` (bytes) of this file to offset `to` (bytes) of
+    /// `target`. The server copies by itself if it supports that; otherwise the bytes pass through
+    /// this machine. Returns the count of copied bytes, which may be below `len` if this file ends
+    /// before.
     ///
     /// # Errors
-    /// As for [`copy_range`].
+    /// The server refuses the copy for another reason than missing support, or a read or write
+    /// fails. A part of the bytes may be copied then.
     pub async fn copy_range_to(
         &self,
         target: &Self,

@@ -71,7 +71,7 @@ pub struct FileStandardInformation {
     pub allocation_size: u64,
     /// Length of the file in bytes (EndOfFile).
     pub end_of_file: u64,
-    /// Number of hard links.
+    /// Number of hard links (names) of the file, without a link that waits for its deletion.
     pub number_of_links: u32,
     /// Whether the file system deletes the file when its last open closes.
     pub is_delete_pending: bool,

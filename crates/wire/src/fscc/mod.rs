@@ -105,7 +105,9 @@ open_enum! {
         PIPE = 23,
         /// Type, state and buffer sizes of a named pipe. \[MS-FSCC\] 2.4.38
         PIPE_LOCAL = 24,
-        /// Buffering of the remote end of a named pipe. \[MS-FSCC\] 2.4.39
+        /// Limits for data that the client end of a named pipe collects before it sends them to the
+        /// server: maximum size in bytes, and maximum time (FilePipeRemoteInformation). \[MS-FSCC\]
+        /// 2.4.39
         PIPE_REMOTE = 25,
         /// Compression format and compressed size of a file. \[MS-FSCC\] 2.4.9
         COMPRESSION = 28,

@@ -206,7 +206,8 @@ open_flags! {
         SUPPORTS_REMOTE_STORAGE = 0x0000_0100,
         /// Closing a file returns information about its deletion.
         RETURNS_CLEANUP_RESULT_INFO = 0x0000_0200,
-        /// The file system supports deletes and renames with POSIX semantics.
+        /// The file system supports deletes and renames as POSIX defines them: the name of an open
+        /// file is removed or replaced at once, and its opens stay valid.
         SUPPORTS_POSIX_UNLINK_RENAME = 0x0000_0400,
         /// The volume is compressed.
         VOLUME_IS_COMPRESSED = 0x0000_8000,
@@ -220,7 +221,8 @@ open_flags! {
         READ_ONLY_VOLUME = 0x0008_0000,
         /// The volume can be written once only, sequentially.
         SEQUENTIAL_WRITE_ONCE = 0x0010_0000,
-        /// The file system supports transactions.
+        /// The file system supports transactions: several changes of files take effect together or
+        /// not at all.
         SUPPORTS_TRANSACTIONS = 0x0020_0000,
         /// The file system supports hard links.
         SUPPORTS_HARD_LINKS = 0x0040_0000,

@@ -65,8 +65,10 @@ impl AllocatedRange {
         buffer.put_u64(self.length);
     }
 
-    /// Decodes the output buffer of an IOCTL response with FSCTL_QUERY_ALLOCATED_RANGES into its
-    /// ranges. Bytes after the last whole range are ignored; no output causes an error.
+    /// Decodes `output`, the output buffer of an IOCTL response with FSCTL_QUERY_ALLOCATED_RANGES.
+    /// Returns its ranges in the order of the buffer. Up to 15 bytes after the last whole range of
+    /// 16 bytes are ignored, so the function succeeds for every input. An empty buffer results in
+    /// no ranges.
     pub fn decode_list(output: &[u8]) -> Result<Vec<Self>, DecodeError> {
         output.chunks_exact(Self::LEN).map(Self::decode).collect()
     }
