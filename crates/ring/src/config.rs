@@ -14,7 +14,8 @@ pub enum Io {
     Epoll,
 }
 
-/// Configuration of a [`Runtime`](crate::Runtime).
+/// Configuration of a [`Runtime`](crate::Runtime): kernel interface, size of the ring, memory
+/// limits and number of threads.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Selection of io_uring or epoll.
@@ -89,7 +90,8 @@ pub struct IoReport {
     pub reason: String,
 }
 
-/// Counters of a runtime since its start, for benchmarks and status output.
+/// Counters of a runtime, each since its start, for benchmarks and status output. They never
+/// decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of calls of `io_uring_enter` or `epoll_wait`.

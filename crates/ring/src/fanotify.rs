@@ -40,7 +40,8 @@ const WANTED: u64 = libc::FAN_CREATE
     | libc::FAN_ONDIR
     | libc::FAN_EVENT_ON_CHILD;
 
-/// Identity of a file or directory in events: unique while it exists, and independent of its name.
+/// Identity of a file or directory in events: file system and inode, independent of its names.
+/// Handles of one object are equal. A handle is unique while its object exists.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileHandle(Arc<[u8]>);
 
@@ -153,7 +154,8 @@ impl Fanotify {
     }
 
     /// Marks a directory: the queue receives changes in it from now on. A second mark of the same
-    /// directory has no effect.
+    /// directory has no effect, and one [`unmark`](Self::unmark) removes it. Subdirectories need
+    /// separate marks.
     ///
     /// # Errors
     /// ENOSPC if this user has reached fs.fanotify.max_user_marks; EACCES if the caller may not
@@ -172,19 +174,21 @@ impl Fanotify {
         sys::fanotify_mark(self.queue.as_fd(), libc::FAN_MARK_REMOVE, WANTED, directory)
     }
 
-    /// Blocks the thread until the queue has an event or another thread calls [`Self::wake`].
+    /// Blocks the thread until the queue has an event or another thread calls [`Self::wake`]. May
+    /// return without an event, so the caller calls [`Self::read`] afterwards.
     pub fn wait(&self) {
         sys::wait_readable([self.queue.as_fd(), self.wake.as_fd()]);
         sys::eventfd_clear(self.wake.as_fd());
     }
 
-    /// Ends the current or the next [`Self::wait`]. Any thread may call this.
+    /// Ends the [`Self::wait`] that blocks a thread now. Without one, the next call of `wait`
+    /// returns at once. Any thread may call this.
     pub fn wake(&self) {
         sys::eventfd_signal(self.wake.as_fd());
     }
 
-    /// Removes a batch of events from the queue, without waiting. An empty batch means that the
-    /// queue is empty.
+    /// Removes a batch of events from the queue, the oldest ones first, without waiting. The queue
+    /// may have further events. An empty batch means that the queue is empty.
     ///
     /// # Errors
     /// An error of read(2), which does not occur with a working queue.
@@ -199,7 +203,8 @@ impl Fanotify {
     }
 }
 
-/// Returns the handle by which events name this file or directory.
+/// Returns the handle by which events name this file or directory. `file` may be any descriptor of
+/// it, also one with O_PATH.
 ///
 /// # Errors
 /// The file system does not support handles.
@@ -210,8 +215,8 @@ pub fn file_handle(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
     Ok(FileHandle(bytes.into()))
 }
 
-/// Returns the handle of a file for [`open_by_handle`]: the type in four bytes, then the bytes of
-/// the handle. It stays valid until the file is deleted.
+/// Returns the handle of the file `file` for [`open_by_handle`]: the type in four bytes, then the
+/// bytes of the handle. It stays valid until the file is deleted.
 ///
 /// # Errors
 /// EOPNOTSUPP if the file system has no handles.

@@ -151,7 +151,8 @@ type Outcome<T> = (io::Result<T>, Buffer);
 impl Handle {
     /// Reads into `range` of `buffer`, starting at `offset` (bytes) of the file. Returns the count
     /// of read bytes and the buffer. The count is smaller than the range only at the end of the
-    /// file, or before an error that the next read reports.
+    /// file, or before an error that the next read reports. The outcome is a pair of result and
+    /// buffer: the buffer returns after an error as well.
     ///
     /// The calling thread reads data in the page cache at once, and the driver reads the rest. With
     /// io_uring, the driver uses the credentials of `personality`; with epoll it must be `None`.
@@ -167,10 +168,12 @@ impl Handle {
             .await
     }
 
-    /// Writes `range` of `buffer` at `offset` (bytes) of the file. Returns the count of written
-    /// bytes and the buffer. `personality` is as for [`read_at`](Self::read_at). The count is
-    /// smaller than the range only before an error that the next write reports (for example
-    /// ENOSPC).
+    /// Writes the bytes of `range` of `buffer` at `offset` (bytes) of the file. Returns the count
+    /// of written bytes and the buffer, which returns after an error as well. The count is smaller
+    /// than the range only before an error that the next write reports (for example ENOSPC).
+    ///
+    /// With io_uring, the driver writes with the Unix credentials of `personality`, or with those
+    /// of the process if it is `None`. With epoll `personality` must be `None`.
     pub async fn write_at(
         &self,
         file: &File,
@@ -185,6 +188,10 @@ impl Handle {
 
     /// Waits until the written data of the file are on stable storage. With `is_data_only` the
     /// timestamps may be lost in a crash, as with fdatasync(2).
+    ///
+    /// # Errors
+    /// An I/O error of the file system, also one of an earlier write to the file: EIO, ENOSPC or
+    /// EDQUOT. ECANCELED if the runtime has ended.
     pub async fn fsync(&self, file: &File, is_data_only: bool) -> io::Result<()> {
         if self.inner().uring().is_none() {
             let file = file.clone();

@@ -67,6 +67,9 @@ impl Listener {
     }
 
     /// Returns the address and port that the socket listens on.
+    ///
+    /// # Errors
+    /// An error of getsockname(2), which does not occur for a listening socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -74,7 +77,9 @@ impl Listener {
     /// Waits for the next connection and returns it as a stream of this thread's runtime.
     ///
     /// # Errors
-    /// As for accept(2), except those of connections that broke before the accept.
+    /// The listening socket has failed, or the runtime has ended (ECANCELED). Connections that
+    /// broke before the accept are skipped. While the system lacks descriptors or memory, this
+    /// function pauses and tries again.
     pub async fn accept(&self) -> io::Result<Stream> {
         loop {
             let socket = self.accept_socket().await?;
@@ -88,6 +93,9 @@ impl Listener {
     /// Waits for the next connection and returns its socket. Any thread may make a [`Stream`] of
     /// it. While the system lacks descriptors or memory, this function pauses and tries again. It
     /// skips connections that broke before the accept.
+    ///
+    /// # Errors
+    /// The listening socket has failed, or the runtime has ended (ECANCELED).
     pub async fn accept_socket(&self) -> io::Result<TcpStream> {
         loop {
             let result = match self.source {

@@ -50,9 +50,9 @@ pub fn mailbox<T: Send>(limit: Option<usize>) -> (Sender<T>, Receiver<T>) {
 /// Reason why [`Sender::send`] refused a message. Each variant returns the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// The queue has reached its limit of messages.
+    /// The queue has its maximum number of messages. The value is the message.
     Full(T),
-    /// The receiver was dropped.
+    /// The receiver was dropped, so that no message can arrive any more. The value is the message.
     Closed(T),
 }
 
@@ -82,10 +82,12 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Adds a message. Never waits.
+    /// Appends a message to the queue and wakes the task that waits in [`Receiver::recv`]. Never
+    /// waits: the receiver gets the messages of one sender in the order of its calls.
     ///
     /// # Errors
-    /// The queue is full, or the receiver was dropped. The error returns the message.
+    /// The queue has its maximum number of messages, or the receiver was dropped. The error returns
+    /// the message.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let mut state = lock(&self.shared.state);
         if state.is_closed {
@@ -126,7 +128,8 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving end of a [`mailbox`]. It may move to the thread that reads it.
+/// The receiving end of a [`mailbox`]. It may move to the thread that reads it. Dropping it drops
+/// the waiting messages, and later sends fail.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
 }
@@ -143,7 +146,9 @@ impl<T> Receiver<T> {
         lock(&self.shared.state).queue.pop_front()
     }
 
-    /// Like [`recv`](Self::recv), as a poll function for hand-written futures.
+    /// Polls for the next message, as [`recv`](Self::recv) does: `Ready` with the message, or
+    /// `Ready(None)` when the queue is empty and all senders were dropped. Otherwise the waker of
+    /// `context` is woken when a message arrives; only the waker of the last call counts.
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = lock(&self.shared.state);
         if let Some(message) = state.queue.pop_front() {

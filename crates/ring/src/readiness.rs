@@ -19,7 +19,7 @@ use crate::sys;
 /// The readiness of a descriptor to wait for. A broken descriptor is always ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// The descriptor is readable.
+    /// The descriptor is readable, which includes end of file and a hang-up of the peer.
     Readable,
     /// The descriptor is readable or writable.
     ReadableOrWritable,

@@ -116,6 +116,10 @@ impl Stream {
     /// waits.
     ///
     /// Dropping the future loses no bytes. One task at a time may receive.
+    ///
+    /// # Errors
+    /// The connection is lost, for example ECONNRESET; ECANCELED if the runtime has ended.
+    /// `ConnectionAborted` after a dropped [`recv_into`](Self::recv_into).
     pub async fn recv(&self) -> io::Result<Chunk> {
         match self.shared.source {
             None => poll_fn(|context| self.shared.poll_recv(context)).await,
@@ -125,7 +129,7 @@ impl Stream {
 
     /// Fills `range` of `buffer` with the next bytes of the stream: first from chunks with pending
     /// bytes, then straight from the socket. Returns the buffer with the result; the end of the
-    /// stream is the error `UnexpectedEof`.
+    /// stream is the error `UnexpectedEof`. One task at a time may receive.
     ///
     /// Dropping the future midway loses bytes: every later receive fails with `ConnectionAborted`.
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
@@ -134,8 +138,17 @@ impl Stream {
         (result, buffer.expect("the region was made of a buffer"))
     }
 
-    /// Fills `range` of `region` with the next bytes of the stream. It differs from
-    /// [`recv_into`](Self::recv_into) only in the memory, which is not a buffer of the pool.
+    /// Fills `range` of `region` with the next bytes of the stream: first from received chunks with
+    /// unread bytes, then straight from the socket. Returns the region with the result. Dropping
+    /// the future midway loses bytes: every later receive fails with `ConnectionAborted`. One task
+    /// at a time may receive.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the stream ends before the range is full. Any other error means that the
+    /// connection is lost; the range may hold any bytes then.
+    ///
+    /// # Panics
+    /// The range is not inside the region.
     pub async fn recv_into_region(
         &self,
         mut region: Region,

@@ -102,7 +102,7 @@ impl Region {
     /// Returns the vector from which the region was made, without a copy.
     ///
     /// # Errors
-    /// The region itself, if it was made of something else.
+    /// The region itself, if it was not made of a vector, or is only a part of one.
     pub fn into_vec(self) -> Result<Vec<u8>, Self> {
         match self.owner {
             Owner::Vec(bytes) => Ok(bytes),
@@ -376,8 +376,9 @@ pub fn lend_mut<R>(bytes: &mut [u8], body: impl FnOnce(Region) -> R) -> R {
 }
 
 /// Calls `body` with a [`Source`] that consists of borrowed bytes, so that operations can send
-/// them. Returns the result of `body` when the source and all its pieces are dropped. The rules of
-/// [`lend_mut`] apply.
+/// them. Returns the result of `body` when the source and all its pieces are dropped. Leaking a
+/// piece blocks this thread forever. The thread of a runtime must not call this, because its
+/// operations drop the pieces.
 pub fn lend<R>(bytes: &[u8], body: impl FnOnce(Source) -> R) -> R {
     lend_pointer(NonNull::from(bytes), true, |region| body(Source(region)))
 }

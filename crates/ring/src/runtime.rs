@@ -232,7 +232,8 @@ impl Runtime {
     }
 
     /// Runs `future` and all tasks on this thread until `future` is done, and returns its output.
-    /// Unfinished tasks stay and continue with the next call.
+    /// Unfinished tasks stay and continue with the next call. Must not be called inside a task of
+    /// the runtime.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let inner = &self.handle.0;
         let main = TaskWaker::new(MAIN, Arc::clone(&inner.waker));

@@ -5,8 +5,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// A flag that tasks of one thread can wait for. If it is raised several times before a waiting
-/// task runs, the task wakes once.
+/// A flag that tasks of one thread can wait for. [`raise`](Self::raise) sets the flag and wakes all
+/// waiting tasks. The flag stays set, so a raise without a waiting task is not lost: a later
+/// [`raised`](Self::raised) returns at once. Only [`lower`](Self::lower) clears the flag; neither a
+/// wait nor a wake-up does. A second raise of a set flag changes nothing.
 #[derive(Debug, Default)]
 pub struct Signal {
     is_raised: Cell<bool>,
@@ -14,8 +16,8 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Raises the flag and wakes all waiting tasks. The flag stays raised until
-    /// [`lower`](Self::lower).
+    /// Sets the flag, and wakes all tasks that wait in [`raised`](Self::raised). The flag stays set
+    /// until [`lower`](Self::lower), also if no task waits.
     pub fn raise(&self) {
         self.is_raised.set(true);
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
@@ -27,12 +29,14 @@ impl Signal {
         self.is_raised.get()
     }
 
-    /// Lowers the flag: later calls of [`raised`](Self::raised) wait again.
+    /// Clears the flag, so that later calls of [`raised`](Self::raised) wait. A task that
+    /// [`raise`](Self::raise) woke and that has not run yet waits again.
     pub fn lower(&self) {
         self.is_raised.set(false);
     }
 
-    /// Waits until the flag is raised, and does not lower it.
+    /// Waits until the flag is set; returns at once if it is set already. Does not clear the flag.
+    /// Several tasks may wait at the same time.
     pub async fn raised(&self) {
         poll_fn(|context| self.poll_raised(context)).await;
     }
@@ -51,9 +55,9 @@ impl Signal {
 
 /// The output of the future that finished first in [`either`].
 pub enum Either<A, B> {
-    /// Output of the first future.
+    /// The first future finished first: the value is its output.
     First(A),
-    /// Output of the second future.
+    /// The second future finished first: the value is its output.
     Second(B),
 }
 

@@ -74,7 +74,7 @@ pub struct View {
     bytes: usize,
 }
 
-/// Reason why [`Views::find`] returns no view of a range.
+/// Reason why [`Views::find`] returns no view of a range. The caller reads the range instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoView {
     /// The range is too small, not in memory, or not inside the file.
@@ -84,7 +84,8 @@ pub enum NoView {
 }
 
 impl Views {
-    /// Makes an empty cache of at most `most` mapped windows.
+    /// Makes an empty cache of at most `most` mapped windows. A window is a mapped range of 64 MiB
+    /// of one file.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -94,9 +95,9 @@ impl Views {
     }
 
     /// Returns a view of the `bytes` bytes from `offset` of a file, and maps the file if it is not
-    /// mapped. The range is not empty, is inside the current file and inside one window, and is in
-    /// memory, so a copy does not wait for a disk. Small files that one request reads completely
-    /// have no view.
+    /// mapped. The view is inside the current file and inside one window (64 MiB of the file at a
+    /// multiple of 64 MiB), and is in memory, so a copy does not wait for a disk. Files below 512
+    /// KiB have no view for a request of the whole file.
     ///
     /// # Errors
     /// The reason why the range has no view. The caller reads the range instead.

@@ -51,7 +51,7 @@ pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
 }
 
 /// Returns the attributes that a client receives: the stored ones, those of the kind of file, and
-/// HIDDEN for a name that starts with a dot when `hide_dot` is set, as with Samba's `hide dot
+/// HIDDEN for a `name` that starts with a dot when `hide_dot` is set, as with Samba's `hide dot
 /// files`.
 pub fn shown(stored: FileAttributes, kind: FileKind, name: &str, hide_dot: bool) -> FileAttributes {
     let mut shown = match kind {

@@ -17,11 +17,13 @@ use crate::{Effort, FileSystem, identity};
 const BUFFER: u32 = 256 << 10;
 
 /// Copies the range of `plan` from an open of the file system `source` to the open `into` of the
-/// file system `target`, which may be the same one. Returns when the copy is complete, so only a
-/// thread that may block calls it.
+/// file system `target`, which may be the same one. Blocks the thread until the copy is complete.
+/// Returns [`Outcome::Copied`] with the count of copied bytes. If the copy fails after some bytes,
+/// the outcome has their count and the status of the failure.
 ///
 /// # Errors
-/// The status of the read or write that failed.
+/// INVALID_DEVICE_REQUEST if an open is not a regular file; INVALID_VIEW_SIZE if the range is not
+/// inside the source; or the status with which an open is not usable.
 pub fn between(
     source: &dyn FileSystem,
     target: &dyn FileSystem,

@@ -29,8 +29,8 @@ struct Writers {
     cached: usize,
 }
 
-/// Permission for one direct write (O_DIRECT) to a file. Writes to the same file through the page
-/// cache wait until the permission is dropped.
+/// Permission for one direct write (O_DIRECT) to a file. Several direct writes to a file may have
+/// one at the same time. Writes to the same file through the page cache wait until all are dropped.
 #[derive(Debug)]
 pub struct DirectWriteGuard(Arc<WriteGate>);
 

@@ -24,8 +24,9 @@ pub enum Context {
     Attributes,
 }
 
-/// Returns the NTSTATUS that a client receives when the kernel refuses an operation of this kind
-/// with this errno value.
+/// Returns the NTSTATUS that a client receives when the kernel refuses an operation with this errno
+/// value. `context` is the kind of the operation. An errno value without a counterpart becomes
+/// UNSUCCESSFUL.
 pub fn status(errno: Errno, context: Context) -> Status {
     special(errno, context).unwrap_or_else(|| general(errno))
 }

@@ -6,8 +6,9 @@
 use wire::upcase::upcase;
 pub use wire::upcase::{is_same_name as same, upcased as fold};
 
-/// Returns a hash that is equal for names that differ only in case: FNV-1a over the folded
-/// characters.
+/// Returns a hash of the name for hash tables; it is equal for names that differ only in case.
+/// `seed` changes the hashes of all names: a random seed prevents chosen collisions. The algorithm
+/// is a variant of FNV-1a over the upper-case characters.
 pub fn fold_hash(name: &str, seed: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for c in name.chars() {

@@ -114,13 +114,14 @@ pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
 /// The operations on the files of a share, implemented by a directory of the local system and by
 /// memory. Several threads call the methods at the same time.
 pub trait FileSystem: Send + Sync {
-    /// Runs the file operation `op`. With [`Effort::Cached`] the attempt may end with
-    /// [`Attempt::WouldBlock`], without an effect. The status of an error is the one for the
-    /// client.
+    /// Runs the file operation `op` and returns its outcome. `effort` says whether the call may
+    /// block. With [`Effort::Cached`] the attempt may end with [`Attempt::WouldBlock`], without an
+    /// effect. The status of an error is the one for the client.
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>>;
 
-    /// Reads bytes at `offset`, in bytes, until `into` is full or the file ends. Returns the number
-    /// of bytes read, or the status for the client.
+    /// Reads bytes at `offset`, in bytes, until `into` is full or the file ends. With
+    /// [`Effort::Cached`] a read that must wait for a disk is [`Attempt::WouldBlock`]; `into` may
+    /// hold any bytes then. Returns the number of bytes read, or the status for the client.
     fn read(
         &self,
         file: LocalOpen,
@@ -131,7 +132,8 @@ pub trait FileSystem: Send + Sync {
 
     /// Writes all of `from` at `offset`, in bytes, or at the end of the file if it is `None`.
     /// Returns the number of bytes written, or the status for the client. With `through`, the data
-    /// are on stable storage when the write completes.
+    /// are on stable storage when the write completes. With [`Effort::Cached`] a write that must
+    /// wait is [`Attempt::WouldBlock`] and has written nothing.
     fn write(
         &self,
         file: LocalOpen,
@@ -151,9 +153,10 @@ pub trait FileSystem: Send + Sync {
     /// and [`write`](Self::write).
     fn descriptor(&self, file: LocalOpen) -> Option<Descriptor>;
 
-    /// Returns the descriptor of an open for direct I/O. `None` when the share, the file or the
-    /// file system does not support direct I/O, when the open lacks the right, and for a write
-    /// while a write into the page cache is in progress. Never waits for a disk.
+    /// Returns the descriptor of an open for one direct transfer in this direction. `None` when the
+    /// share, the file or the file system does not support direct I/O, when the open lacks the
+    /// right, and for a write while a write into the page cache is in progress. Never waits for a
+    /// disk.
     fn direct(&self, _file: LocalOpen, _direction: IoDirection) -> Option<Direct> {
         None
     }

@@ -106,7 +106,9 @@ impl Permissions {
 }
 
 /// Returns whether the user of a token may remove the name of `file` from the directory `parent`.
-/// `of` are the permissions of the user on `parent`.
+/// `of` are the permissions of the user on `parent`, which must have write and execute. In a
+/// directory with the sticky bit, only root and the owners of file and directory may remove the
+/// name.
 pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permissions) -> bool {
     let is_owner = token.is_root() || token.uid == file.uid || token.uid == parent.uid;
     of.changes_names() && (parent.mode & STICKY == 0 || is_owner)
@@ -141,12 +143,20 @@ pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: boo
     mask
 }
 
-/// Returns the rights that an open is granted: the rights `asked` by the client, with
-/// MAXIMUM_ALLOWED replaced by `maximal`. `implied` are rights that the create options require in
-/// addition.
+/// Decides about an open of `file` and returns its access rights. `maximal` are all rights of the
+/// user on the file, as [`maximal`](maximal()) computes them. `asked` are the rights that the
+/// client requests: specific ones, not generic ones such as GENERIC_READ, and possibly
+/// MAXIMUM_ALLOWED. `implied` are rights that the open needs in addition, such as the right to
+/// write for an overwrite.
+///
+/// Returns the rights in `asked`, without those in `implied`. MAXIMUM_ALLOWED is replaced by all
+/// rights in `maximal`. The metadata `file` matter only for the attribute READONLY: if it is set on
+/// a file that is not a directory, the rights to write and append data count as missing in
+/// `maximal`.
 ///
 /// # Errors
-/// ACCESS_DENIED when a requested or implied right is not in `maximal`.
+/// ACCESS_DENIED if a right in `asked` or `implied` is not in `maximal`. Generic rights always fail
+/// in this manner.
 pub fn grant(
     maximal: AccessMask,
     asked: AccessMask,

@@ -40,8 +40,9 @@ struct Batch {
 impl Pinned for Batch {}
 
 impl Udp {
-    /// Sends a batch of datagrams without waiting. `bytes` are their contents, one after the other.
-    /// Datagrams that the network refuses are lost, as UDP allows.
+    /// Sends a batch of datagrams without waiting. `bytes` are their contents, one after the other;
+    /// `outgoing` has their destination and the length of each. Datagrams that the network refuses
+    /// are lost without an error, as UDP allows.
     ///
     /// # Errors
     /// `WouldBlock` if the buffer of the socket is full.
@@ -88,8 +89,10 @@ impl Udp {
         }
     }
 
-    /// Sends a batch of datagrams and returns its memory. Waits while the buffer of the socket is
-    /// full. Datagrams that the network refuses are lost, as UDP allows.
+    /// Sends a batch of datagrams and returns its memory for reuse. `bytes` are their contents, one
+    /// after the other; `outgoing` has their destination and the length of each. Waits while the
+    /// buffer of the socket is full. Datagrams that the network refuses are lost without an error,
+    /// as UDP allows.
     pub async fn send(&self, bytes: Vec<u8>, outgoing: Outgoing) -> Vec<u8> {
         let shared = &*self.shared;
         if let Some(token) = shared.source {

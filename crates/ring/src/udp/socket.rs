@@ -77,7 +77,9 @@ impl Udp {
         self.shared.local
     }
 
-    /// Returns the largest number of datagrams, of `bytes` bytes each, that one batch may have.
+    /// Returns the largest number of datagrams, of `bytes` bytes each, that one batch may have; at
+    /// least 1. The number is limited by [`DATAGRAMS_BYTES_MAX`] and by the kernel: it is 1 if the
+    /// kernel cannot split a batch.
     #[must_use]
     pub fn segments(&self, bytes: usize) -> usize {
         let fitting = DATAGRAMS_BYTES_MAX / bytes.max(1);
@@ -93,7 +95,12 @@ impl Udp {
         poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// Like [`recv`](Self::recv), as a poll function for hand-written futures.
+    /// Polls for the next datagrams, as [`recv`](Self::recv) does: `Ready` with the datagrams of
+    /// one sender, or with an error. Otherwise the waker of `context` is woken when datagrams
+    /// arrive. One task at a time may receive.
+    ///
+    /// # Errors
+    /// An ICMP error for sent datagrams, or the runtime has ended.
     pub fn poll_recv(&self, context: &mut Context<'_>) -> Poll<io::Result<Datagrams>> {
         match self.shared.source {
             None => self.shared.poll_uring(context),

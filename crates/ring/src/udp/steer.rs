@@ -6,11 +6,16 @@ use std::os::fd::AsFd;
 
 use super::sys;
 
-/// Makes the kernel choose the receiving socket of each datagram among the `count` sockets that
-/// share the address of `socket` (SO_REUSEPORT), in the order of their bind. The index of the
-/// socket is the number in the first two bytes of the QUIC connection id, modulo `count`. RFC 8999
-/// 5.1 and 5.2 define the position of the id for every version: in a long header after the version
-/// and a length byte, in a short header at once.
+/// Makes the kernel choose the receiving socket of each UDP datagram among the `count` sockets that
+/// share the address of `socket` (SO_REUSEPORT). One call with any socket of the group sets the
+/// rule for the whole group. Bind all sockets first: the kernel numbers them from 0 in the order of
+/// their bind.
+///
+/// The number of the receiving socket is N modulo `count`. N is the unsigned number in the first
+/// two bytes of the QUIC destination connection ID, in network byte order (big-endian). The ID
+/// follows the version and a length byte in a long header, and the first byte in a short header:
+/// RFC 8999 5.1 and 5.2. A datagram that ends before these two bytes goes to socket 0. A `count` of
+/// 0 means 1.
 ///
 /// # Errors
 /// The kernel does not support BPF programs for this, or the socket is not in a group.

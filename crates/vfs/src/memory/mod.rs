@@ -37,7 +37,8 @@ pub struct Faults {
     /// Operations that fail: the number of the operation (see [`Memory::operations`]) and the
     /// status that it returns.
     pub fail: BTreeMap<u64, Status>,
-    /// Maximum number of bytes that a read returns, even before the end of the file.
+    /// Maximum number of bytes that a read returns, even before the end of the file; `None` for no
+    /// limit.
     pub short_read: Option<usize>,
     /// Total space of all files in bytes; `None` for no limit.
     pub space: Option<u64>,
@@ -109,8 +110,9 @@ struct Open {
 const PERMISSIONS: u32 = 0o777;
 
 impl Memory {
-    /// Makes a share with an empty root directory. `share` is the identifier in the file
-    /// operations.
+    /// Makes a share with an empty root directory, which has owner and mode of `options`. `share`
+    /// is the identifier of the share in all file operations: it is in the [`LocalOpen`] of each
+    /// open.
     pub fn new(share: ShareId, options: Options) -> Self {
         let tree = Tree::new(EPOCH, options.uid, options.gid, options.root_mode);
         let state = State {
@@ -139,7 +141,8 @@ impl Memory {
         self.options
     }
 
-    /// Calls `change` with the faults that the share injects from now on.
+    /// Calls `change` with the current faults of the share, once and before it returns. The share
+    /// injects the changed faults into all later operations.
     pub fn set_faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.lock().faults);
     }
