@@ -40,8 +40,8 @@ impl smbdirect::Stream {
 
 impl Stream {
     /// Returns the properties of this connection that the SMB2 core depends on: the largest
-    /// message, and hints for the length of READs and WRITEs. `transport` distinguishes direct TCP
-    /// and NetBIOS.
+    /// message, and hints for the length of READs and WRITEs. `transport` is the transport of the
+    /// connection: it distinguishes direct TCP and NetBIOS on a socket.
     #[must_use]
     pub fn carrier(&self, transport: Transport) -> Carrier {
         match self {

@@ -38,7 +38,8 @@ impl Transport {
         }
     }
 
-    /// Returns the well-known port of the transport.
+    /// Returns the well-known port of the transport: 445 for direct TCP, 139 for NetBIOS, 443 for
+    /// QUIC (UDP), and 5445 for SMB Direct over iWARP.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Tcp => 445,

@@ -84,7 +84,8 @@ pub enum Framing {
     /// SMB Direct: like direct TCP, with an optional key to invalidate. These prefixes never leave
     /// this process.
     SmbDirect,
-    /// The NetBIOS session service.
+    /// The framing of the NetBIOS session service: a packet type and a length of 17 bits. RFC 1002
+    /// 4.3
     Nbt {
         /// Whether the server has granted the session request of the client. Messages are valid
         /// only then.
@@ -117,11 +118,13 @@ impl Framing {
         }
     }
 
-    /// Parses the prefix at the start of `bytes`. A message may have at most `limit` bytes without
-    /// the prefix.
+    /// Parses the prefix at the start of `bytes`, which are the received bytes from the end of the
+    /// previous frame on. A message may have at most `limit` bytes without the prefix. The result
+    /// says whether a message follows, a control message of the transport, or more bytes are
+    /// necessary. The caller removes the handled bytes.
     ///
     /// # Errors
-    /// The bytes are not a frame of this transport, or the message is too long.
+    /// The bytes are not a frame of this transport, or the message is longer than `limit`.
     pub fn next(&mut self, bytes: &[u8], limit: usize) -> Result<Next, FrameError> {
         let Some(prefix) = bytes.first_chunk::<PREFIX_LEN>() else {
             return Ok(Next::Needs(PREFIX_LEN));
@@ -132,7 +135,8 @@ impl Framing {
         }
     }
 
-    /// Returns the prefix of a message of `len` bytes; `None` if the transport cannot carry it.
+    /// Returns the prefix that precedes a message of `len` bytes; `None` if the message is too long
+    /// for the length field of the transport.
     pub fn prefix(&self, len: usize) -> Option<[u8; PREFIX_LEN]> {
         match self {
             Self::Tcp | Self::SmbDirect => tcp::prefix(len),

@@ -75,7 +75,7 @@ pub trait PayloadSource {
     fn give_back(&mut self, token: PayloadToken, source: Source);
 
     /// Receives the range of a [`PayloadBytes::File`] back after the send. If reading the file
-    /// failed, the range has the error.
+    /// failed, [`FileRange::error`] of the range has the error.
     fn give_back_file(&mut self, token: PayloadToken, range: FileRange);
 }
 
@@ -87,8 +87,9 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// Stores a payload until its response is sent, or until [`release`](Self::release). Returns
-    /// token and length for the core.
+    /// Stores a payload until the outbox takes it to send its response, or until
+    /// [`release`](Self::release). Returns the token of the payload, which is new for each call,
+    /// and its length, for the core.
     ///
     /// # Panics
     /// The payload has 4 GiB or more.
@@ -100,7 +101,8 @@ impl Payloads {
         Payload { token, len }
     }
 
-    /// Returns the total length in bytes of the pool buffers that the payloads occupy.
+    /// Returns the total length in bytes of the pool buffers that the stored payloads occupy.
+    /// Payloads in other memory or in files do not count.
     pub fn buffer_bytes(&self) -> usize {
         let bytes = |payload: &PayloadBytes| match payload {
             PayloadBytes::Large(buffer, _) => buffer.len(),
@@ -174,8 +176,10 @@ impl Outbox {
         self.pieces.drain(..).map(part).collect()
     }
 
-    /// Takes back all parts of the last [`take`](Self::take), sent or not. Their memory is reused,
-    /// and lent payloads return to their owner.
+    /// Takes back `parts`, all parts of the last [`take`](Self::take) in the same order, whether
+    /// the send succeeded or not. Their memory is reused. Payloads that the outbox borrowed return
+    /// to their owner `payloads` by [`PayloadSource::give_back`] or
+    /// [`PayloadSource::give_back_file`].
     pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
             match part {
@@ -196,15 +200,17 @@ impl Outbox {
         }
     }
 
-    /// Queues bytes that are sent as they are: the answer to a control message of the transport.
+    /// Queues bytes that are sent as they are, without a prefix, after the frames in the queue: the
+    /// answer to a control message of the transport.
     pub fn push_raw(&mut self, bytes: &[u8]) {
         self.run().extend_from_slice(bytes);
         self.queued += bytes.len();
     }
 
-    /// Makes the frame of the message `outbound`: takes its payload, signs or encrypts the message
-    /// if required, and queues it. Returns false, without an effect, if the frame is too long for
-    /// the transport. Lent payloads are encrypted into pool buffers.
+    /// Makes the frame of the message `outbound`: takes its payloads from `payloads`, signs or
+    /// encrypts the messages if required, and appends the frame to the queue, with the prefix of
+    /// `framing`. Large encrypted data and ranges of files need buffers of `pool`. Returns false,
+    /// without an effect, if the frame is too long for the transport.
     pub fn push(
         &mut self,
         framing: &Framing,

@@ -126,14 +126,16 @@ impl Receiver {
         !self.gathered.is_empty()
     }
 
-    /// Memory for the start of an incomplete frame, in bytes. It may stay allocated afterwards.
+    /// Returns the length in bytes of the memory for the start of an incomplete frame. The receiver
+    /// may keep the memory afterwards.
     #[must_use]
     pub fn gathered_capacity(&self) -> usize {
         self.gathered.capacity()
     }
 
-    /// Passes all frames that `chunk` completes to `handler`. The driver calls it with each
-    /// received chunk that is not empty.
+    /// Passes all frames that `chunk` completes to `handler`. Stores the start of an incomplete
+    /// frame for the next call. The driver calls this with each received chunk that is not empty,
+    /// and does the returned action.
     pub fn take<H: FrameHandler>(
         &mut self,
         handler: &Rc<H>,

@@ -72,7 +72,7 @@ impl Stream {
     }
 
     /// Fills `range` of `buffer` with the next bytes of the stream. Returns the buffer with the
-    /// result. Dropping the future midway ends the connection.
+    /// result. Dropping the future midway ends the connection. Only one task may receive at a time.
     ///
     /// # Errors
     /// The connection is lost; `UnexpectedEof` at the end of the stream.
@@ -84,11 +84,11 @@ impl Stream {
         }
     }
 
-    /// Fills `range` of `region` with the next bytes of the stream. It differs from
-    /// [`recv_into`](Self::recv_into) only in the memory, which is not a buffer of the pool.
+    /// Fills `range` of `region` with the next bytes of the stream. Returns the region with the
+    /// result. Dropping the future midway ends the connection. Only one task may receive at a time.
     ///
     /// # Errors
-    /// As for [`recv_into`](Self::recv_into).
+    /// The connection is lost; `UnexpectedEof` if the stream ends before the range is full.
     pub async fn recv_into_region(
         &self,
         region: Region,
@@ -101,9 +101,10 @@ impl Stream {
         }
     }
 
-    /// Sends all parts in order, and returns them once the transport no longer needs their memory.
-    /// File ranges are allowed only if the transport [sends them](crate::Transport::sends_files).
-    /// Only one task may send at a time. Dropping the future midway ends the connection.
+    /// Sends all parts in order, as adjacent bytes of the stream. Returns them, also after an
+    /// error, once the transport no longer needs their memory. File ranges are allowed only if the
+    /// transport [sends them](crate::Transport::sends_files). Only one task may send at a time.
+    /// Dropping the future midway ends the connection.
     ///
     /// # Errors
     /// The connection is lost, or a file range cannot be read.

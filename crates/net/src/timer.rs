@@ -37,7 +37,8 @@ pub trait TimeoutHandler: 'static {
     fn timeout(self: &Rc<Self>);
 }
 
-/// State of the timer of one core: the time until which a task sleeps.
+/// State of the timer of one core: the time until which a task sleeps. Its owner stores it and
+/// returns it from [`TimeoutHandler::timer`].
 #[derive(Debug, Default)]
 pub struct Timer {
     /// Earliest time for which a task sleeps.
@@ -45,8 +46,10 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Starts a task that sleeps until the next time-out, unless a task sleeps until that time or
-    /// an earlier one. That task arms the timer again.
+    /// Starts a task that sleeps until the next time-out of the handler's core and then calls
+    /// [`TimeoutHandler::timeout`]. The owner calls this after each call into its core. The call
+    /// has no effect if the core has no time-out, if the owner has ended, or if a task sleeps until
+    /// that time or an earlier one.
     pub fn arm<H: TimeoutHandler>(handler: &Rc<H>) {
         let Some(next) = handler.next_timeout() else {
             return;

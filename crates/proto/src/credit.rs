@@ -61,8 +61,9 @@ impl SequenceWindow {
         true
     }
 
-    /// Grants up to `wanted` further MessageIds (credits) to the client, within the limit. Returns
-    /// the number of granted ids.
+    /// Grants up to `wanted` further MessageIds (credits) to the client. Returns the number of
+    /// granted ids: fewer than `wanted` if the window would exceed its limit, 0 if the window is
+    /// full. The server puts the number into its response.
     #[must_use]
     pub fn grant(&mut self, wanted: u16) -> u16 {
         let room = self.limit.saturating_sub(self.high - self.low);

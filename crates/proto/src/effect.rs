@@ -85,7 +85,8 @@ pub enum Effect {
 pub struct Outbound {
     /// The messages in the order of the frame; at least one.
     pub messages: Vec<OutMessage>,
-    /// The key and nonce to encrypt the frame with. Messages of an encrypted frame are not signed.
+    /// The key and nonce to encrypt the frame with; `None` if the frame is sent unencrypted.
+    /// Messages of an encrypted frame are not signed.
     pub encryption: Option<FrameEncryption>,
     /// The key of registered client memory that the last SEND of the frame invalidates (remote
     /// invalidation); `None` for ordinary SENDs. Only with SMB Direct. \[MS-SMBD\] 3.1.4.2
@@ -113,7 +114,7 @@ pub struct OutMessage {
 pub struct Payload {
     /// Identifies the bytes in the driver.
     pub token: PayloadToken,
-    /// Length of the bytes.
+    /// Number of the bytes; the driver must supply exactly this number.
     pub len: u32,
 }
 

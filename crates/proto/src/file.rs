@@ -27,7 +27,9 @@ pub struct ShareId(pub u32);
 pub struct LocalOpen {
     /// The share that the file is on.
     pub share: ShareId,
-    /// Number of the open in the table of the file system.
+    /// Number by which the file system of the share finds the open in its table of open files. The
+    /// file system assigns it when it opens the file, and never assigns it to another open, also
+    /// after a close. The core does not interpret it.
     pub slot: u64,
 }
 
@@ -36,16 +38,17 @@ pub struct LocalOpen {
 pub enum FileOp {
     /// Opens or creates a file. The file system answers with [`Outcome::Opened`].
     Open(OpenPlan),
-    /// Opens an existing file by its handle. The file system answers with [`Outcome::Opened`], with
-    /// OBJECT_NAME_NOT_FOUND if the file no longer exists, and with NOT_SUPPORTED if the file
-    /// system has no handles.
+    /// Opens an existing file by its handle, without its name. The file system answers with
+    /// [`Outcome::Opened`], with OBJECT_NAME_NOT_FOUND if the file no longer exists, and with
+    /// NOT_SUPPORTED if the file system has no handles.
     Reopen(ReopenPlan),
     /// Runs an operation on an open, under the identity with which the file was opened.
     OnOpen(LocalOpen, Operation),
 }
 
 impl FileOp {
-    /// Returns the share of the file system that runs the request.
+    /// Returns the share with the file of the request, so that the driver can choose the file
+    /// system that runs it.
     pub fn share(&self) -> ShareId {
         match self {
             Self::Open(plan) => plan.share,
@@ -340,7 +343,7 @@ pub enum FileKind {
     /// A regular file.
     #[default]
     File,
-    /// A directory.
+    /// A directory of files.
     Directory,
     /// A symbolic link that was not followed.
     Link,
@@ -511,7 +514,7 @@ impl Outcome {
     /// Checks that the outcome is [`Outcome::Done`].
     ///
     /// # Panics
-    /// On another variant, which is a bug of the file system or of the driver.
+    /// The outcome is another variant, which is a bug of the file system or of the driver.
     pub fn expect_done(self) {
         let Self::Done = self else {
             panic!("the operation has no value, the driver answered {self:?}");

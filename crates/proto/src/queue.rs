@@ -23,7 +23,8 @@ impl<E> Queue<E> {
         Self::default()
     }
 
-    /// Appends an effect. Only the core calls this.
+    /// Appends an effect at the end of the queue. Only the core calls this; the driver removes the
+    /// effects with [`pop`](Self::pop).
     pub fn push(&mut self, effect: E) {
         self.queue.push_back(effect);
     }

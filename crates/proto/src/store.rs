@@ -7,11 +7,14 @@
 
 use alloc::vec::Vec;
 
-/// Maximum length of the key of a record in bytes.
+/// Maximum length in bytes of the key of a [`Record`]: a pair of key and value that the store keeps
+/// across a crash of the server. [`Record::new`] panics for a longer key; nothing truncates it.
 pub const KEY_MAX: usize = 64;
-/// Maximum length of the value of a record in bytes. The longest file name with a file handle fits.
+/// Maximum length in bytes of the value of a [`Record`]. [`Record::new`] panics for a longer value.
+/// The longest file name with a file handle fits.
 pub const VALUE_MAX: usize = 128 << 10;
-/// Maximum number of records in the answer to one [`StoreOp::Scan`].
+/// Maximum number of records in the answer to one [`StoreOp::Scan`]. The caller gets the further
+/// records by another scan that starts after the last key.
 pub const SCAN_MAX: usize = 256;
 
 /// A request of the core to the store, which keeps records across a crash of the server. The driver

@@ -23,8 +23,9 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// The provider cannot list its devices.
     fn addresses(&self) -> io::Result<Vec<(IpAddr, Network)>>;
 
-    /// Returns those of `addresses` that need separate listeners, for a caller that wants to listen
-    /// on all of them.
+    /// Returns those of `addresses` that need separate listeners, for a caller that wants to accept
+    /// connections to all of them. The others are omitted because one listener of this provider
+    /// accepts the connections to several addresses.
     fn to_listen(&self, addresses: &[IpAddr]) -> Vec<IpAddr>;
 
     /// Listens for RDMA connections on an address. With port 0 the provider chooses the port.
@@ -171,14 +172,16 @@ pub trait QueuePair: fmt::Debug {
     /// [`Event::Received`] or [`Event::Unused`] returns the slot.
     fn post_receive(&mut self, slot: Slot);
 
-    /// Sends one message with the bytes of all pieces, at most [`Limits::pieces`]. With
-    /// `invalidate`, the key of a region of the peer, the peer's device ends this end's access to
-    /// that region before the peer gets the message. [`Event::Sent`] returns the pieces.
+    /// Sends one message with the bytes of all pieces, at most [`Limits::pieces`]. `id` identifies
+    /// the SEND in its event. With `invalidate`, the key of a region of the peer, the peer's device
+    /// ends this end's access to that region before the peer gets the message. [`Event::Sent`]
+    /// returns the pieces.
     fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>);
 
-    /// Writes by RDMA the bytes of all pieces, one after the other, into the peer's regions, one
-    /// after the other. The lengths of pieces and regions need not match. The caller guarantees
-    /// that the regions have space for all bytes. [`Event::Written`] returns the pieces.
+    /// Writes by RDMA the bytes of all pieces, one after the other, into the peer's regions
+    /// `remote`, one after the other. `id` identifies the operation in its event. The lengths of
+    /// pieces and regions need not match. The caller guarantees that the regions have space for all
+    /// bytes. [`Event::Written`] returns the pieces.
     fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[RemoteRegion]);
 
     /// Writes `length` bytes of a file, starting at `offset`, into the peer's regions, which have
@@ -201,9 +204,9 @@ pub trait QueuePair: fmt::Debug {
         false
     }
 
-    /// Fills `range` of the sink by RDMA with the bytes of the peer's regions, one after the other.
-    /// The caller guarantees that the regions have at least this number of bytes. [`Event::Read`]
-    /// returns the sink.
+    /// Fills `range` of the sink by RDMA with the bytes of the peer's regions `remote`, one after
+    /// the other. `id` identifies the operation in its event. The caller guarantees that the
+    /// regions have at least this number of bytes. [`Event::Read`] returns the sink.
     fn post_read(&mut self, id: WorkId, sink: Sink, range: Range<usize>, remote: &[RemoteRegion]);
 
     /// Gives the peer RDMA access to local memory until [`Event::Revoked`] returns the memory. The
@@ -222,7 +225,8 @@ pub trait QueuePair: fmt::Debug {
     /// Starts all posted operations. The caller calls this once after a batch of posts.
     fn flush(&mut self);
 
-    /// Appends all new events to `events`, without waiting.
+    /// Appends all new events to `events` in the order in which they happened, without waiting.
+    /// `events` keeps its earlier content.
     fn poll(&mut self, events: &mut Vec<Event>);
 
     /// Prepares a wait for events and returns the condition to wait for. After the wait the caller
@@ -236,7 +240,8 @@ pub trait QueuePair: fmt::Debug {
         false
     }
 
-    /// Returns the descriptor to wait for after [`arm`](Self::arm). It never changes.
+    /// Returns the descriptor to wait for after [`arm`](Self::arm). It is the same for the whole
+    /// life of the queue pair.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
     /// Ends the connection. All pending operations end with [`Failure::Flushed`], and the last

@@ -44,7 +44,8 @@ impl Accounts {
         Ok(Self::new(config, source))
     }
 
-    /// Uses these accounts, which do not change while the server runs.
+    /// Makes accounts from `users`, which do not change while the server runs. `config` supplies
+    /// the name of the server in logins, and whether guests may log in.
     pub fn fixed(config: &Config, users: Users) -> Self {
         Self::new(config, Source::Fixed(Arc::new(users)))
     }

@@ -66,7 +66,7 @@ pub struct Config {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
-    /// Name of the server that clients receive. Default: the host name of this machine.
+    /// Name of the server that clients receive. `None` stands for the host name of this machine.
     pub name: Option<String>,
     /// Comment of the server that clients show beside its name. Default: `smbeam`.
     pub comment: String,
@@ -74,11 +74,11 @@ pub struct ServerSection {
     pub listen: Vec<IpAddr>,
     /// Transports to listen with, each in the form `transport[:port]`. Default: `tcp`.
     pub transports: Vec<Spanned<String>>,
-    /// Path of the user file, with the names and password hashes of accounts. Without it no account
-    /// exists.
+    /// Path of the user file, with the names and password hashes of accounts. `None`: the server
+    /// has no accounts.
     pub users: Option<PathBuf>,
     /// Path of the socket through which other processes read the status of the server; `""` for
-    /// none. Default: a socket in the run directory
+    /// none. `None` stands for a socket in the run directory
     /// ([`control::default_path`](crate::control::default_path)).
     pub control_socket: Option<PathBuf>,
     /// Number of threads that serve connections, at most 1024; 0 means one for each core.
@@ -120,7 +120,7 @@ pub enum IoChoice {
     Auto,
     /// io_uring. Without it the server does not start.
     Uring,
-    /// epoll.
+    /// epoll for sockets, and threads for files.
     Epoll,
 }
 
@@ -149,7 +149,7 @@ pub struct SecuritySection {
     pub encryption_required: bool,
     /// Oldest allowed dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
     pub min_dialect: Spanned<String>,
-    /// Newest allowed dialect.
+    /// Newest allowed dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
     pub max_dialect: Spanned<String>,
     /// Delay before a refused login is answered, in milliseconds.
     pub failed_login_delay_ms: u64,
@@ -234,7 +234,7 @@ fn millis(duration: Duration) -> u64 {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSection {
-    /// Format of log lines.
+    /// Format of log lines: text or JSON. Default: text.
     pub format: LogFormat,
     /// Level of the log: `error`, `warn`, `info`, `debug` or `trace`; or a filter such as
     /// `info,server=debug`. Default: `info`.
@@ -264,7 +264,7 @@ pub enum LogFormat {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShareSection {
-    /// Name of the share.
+    /// Name of the share, by which clients connect to it. Unique without regard to case.
     pub name: Spanned<String>,
     /// Path of the shared directory on this machine.
     pub path: Spanned<PathBuf>,
@@ -298,15 +298,15 @@ pub struct ShareSection {
     /// Treatment of file names that SMB cannot carry. Default: clients see other names.
     #[serde(default)]
     pub names: Names,
-    /// Name of the Unix user for the permissions of all file operations on the share. Default:
-    /// the Unix account of the session's user.
+    /// Name of the Unix user for the permissions of all file operations on the share. `None` stands
+    /// for the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
 }
 
 impl ShareSection {
-    /// Makes a share of the directory `path` with default options: every user with a password may
-    /// connect.
+    /// Makes a share of the directory `path` under the name `name`, with default options: every
+    /// user with a password may connect. With `read_only` clients cannot change files.
     pub fn new(name: &str, path: &Path, read_only: bool) -> Self {
         Self {
             name: unplaced(name.to_owned()),
@@ -385,8 +385,8 @@ impl Config {
         Self::parse(file, &text)
     }
 
-    /// Parses and checks the text of a configuration file. `file` is the name of the file in
-    /// errors.
+    /// Parses and checks the text `text` of a configuration file. `file` is the name of the file in
+    /// errors; the function does not read it.
     ///
     /// # Errors
     /// The text is malformed, or a value is invalid.

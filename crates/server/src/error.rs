@@ -15,16 +15,16 @@ use crate::unix_account::AccountError;
 pub enum StartError {
     /// The directory of a share cannot be opened.
     Share {
-        /// Name of the share.
+        /// Name of the share in the configuration.
         name: String,
-        /// Directory of the share.
+        /// Directory of the share in the configuration.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the system from opening the directory.
         error: io::Error,
     },
     /// The `force_user` of a share does not name a Unix account that the server can use.
     Account {
-        /// Name of the share.
+        /// Name of the share in the configuration.
         share: String,
         /// Reason why the account is not usable, as a text with the name.
         error: AccountError,
@@ -35,7 +35,7 @@ pub enum StartError {
         address: SocketAddr,
         /// Transport of the connections to this address.
         transport: Transport,
-        /// Error of the system.
+        /// Error of the system from binding or listening.
         error: io::Error,
     },
     /// The RDMA provider of the configuration cannot be opened.

@@ -49,8 +49,9 @@ impl Observer {
         }
     }
 
-    /// Returns the status of the server now. Waits for the answers of all workers, for two seconds
-    /// at most. `config` is the configuration file of the server, for the status only.
+    /// Returns the status of the server now. Blocks the thread until all workers have answered, for
+    /// two seconds at most; the status has no connections of workers without an answer. `config` is
+    /// the path of the configuration file, which the function only copies into the status.
     pub fn status(&self, config: Option<PathBuf>) -> Status {
         let (mut connections, silent) = self.connections();
         let connections_left_out = connections.len().saturating_sub(ROWS);

@@ -37,7 +37,7 @@ pub struct Status {
 pub struct ServerStatus {
     /// Name of the server that clients receive.
     pub name: String,
-    /// Version of smbeam.
+    /// Version of the smbeam program, for example `0.1.0`.
     pub release: String,
     /// Process id of the server.
     pub pid: u32,
@@ -155,7 +155,7 @@ pub struct SessionStatus {
 pub struct TreeStatus {
     /// TreeId of the connection to the share.
     pub id: u32,
-    /// Name of the share.
+    /// Name of the share that the session is connected to.
     pub share: String,
 }
 
@@ -200,9 +200,9 @@ pub struct LockStatus {
 /// Counts of entries that the status omits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Number of omitted connections.
+    /// Number of open connections beyond the limit of the list.
     pub connections: usize,
-    /// Number of omitted sessions.
+    /// Number of open sessions beyond the limit of the list.
     pub sessions: usize,
     /// Number of omitted open files of the listed sessions.
     pub files: usize,

@@ -59,10 +59,10 @@ struct Current {
 }
 
 impl Server {
-    /// Makes the configuration. The listeners call `certificates` for each connection; it returns
-    /// the TLS configuration. `reset_key` is a secret for stateless resets. It must stay the same
-    /// when the server restarts, so that clients accept that their connection no longer exists. RFC
-    /// 9000 10.3
+    /// Makes the configuration with the parameters `settings`. The listeners call `certificates`
+    /// for each connection; it returns the TLS configuration. `reset_key` is a secret for stateless
+    /// resets. It must stay the same when the server restarts, so that clients accept that their
+    /// connection no longer exists. RFC 9000 10.3
     ///
     /// # Errors
     /// The certificates cannot be used with QUIC, which is TLS 1.3 only.
@@ -166,7 +166,8 @@ pub struct Listener {
 
 impl Listener {
     /// Listens on a bound socket, one of `workers` sockets on its address. `worker` is the index of
-    /// the calling worker.
+    /// the calling worker and the number of its socket. It is a part of all connection IDs of this
+    /// listener, by which the kernel finds the socket.
     ///
     /// # Errors
     /// The system refuses an option of the socket.
@@ -190,7 +191,9 @@ impl Listener {
         Ok(Self { endpoint })
     }
 
-    /// Waits for the next connection attempt or forwarded packet.
+    /// Waits for the next connection attempt, or for a packet that belongs to a forwarded one. One
+    /// task at a time may wait. The number of waiting attempts has a limit; further ones are
+    /// ignored.
     pub async fn next_event(&self) -> ListenerEvent {
         poll_fn(|context| {
             let mut queue = self.state().queue.borrow_mut();
@@ -214,8 +217,9 @@ impl Listener {
         .await
     }
 
-    /// Processes packets that another worker has forwarded to this one. Returns the connection
-    /// attempt if they start one; `None` if they belong to a known connection or are not valid.
+    /// Processes packets of a connection attempt that another worker has forwarded to this one.
+    /// Returns the connection attempt if they start one; `None` if they belong to a known
+    /// connection or are not valid.
     #[must_use]
     pub fn take_over(&self, handover: Handover) -> Option<Incoming> {
         let Handover(packets) = handover;
@@ -316,12 +320,12 @@ impl Incoming {
         endpoint.respond(&bytes, &answer);
     }
 
-    /// Forwards the attempt to the worker with this index. The caller sends the returned packets to
-    /// that worker.
+    /// Forwards the attempt to the worker with the index `worker`. The caller sends the returned
+    /// packets to that worker, which passes them to [`Listener::take_over`].
     ///
     /// # Errors
-    /// Too many attempts were forwarded recently. The caller gets the attempt back and serves it on
-    /// this worker.
+    /// Too many attempts were forwarded recently, or the first packet has no valid connection ID.
+    /// The caller gets the attempt back and serves it on this worker.
     pub fn hand_over(mut self, worker: usize) -> Result<Handover, Self> {
         let state = self.listener.state();
         let first = self.packets.first();
@@ -347,13 +351,14 @@ impl Incoming {
         self.accept_or(u32::MAX, |_| ()).await
     }
 
-    /// Accepts the connection as [`Incoming::accept`] does. The client can send at most `window`
-    /// bytes ahead until [`Stream::trust`](crate::Stream::trust), and at most the receive window of
-    /// the settings afterwards. After a failure this function calls `on_error` at once, but returns
-    /// the error only when the client sends no more packets.
+    /// Accepts the connection. Returns when the handshake is complete and the client has opened its
+    /// stream. The client can send at most `window` bytes ahead until
+    /// [`Stream::trust`](crate::Stream::trust), and at most the receive window of the settings
+    /// afterwards. After a failure this function calls `on_error` at once, but returns the error
+    /// only when the client sends no more packets. Dropping the future drops the connection.
     ///
     /// # Errors
-    /// As for [`Incoming::accept`].
+    /// The client violates the protocol, closes the connection, or times out.
     pub async fn accept_or(
         mut self,
         window: u32,

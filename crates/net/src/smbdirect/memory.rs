@@ -15,7 +15,7 @@ use crate::smbdirect::once::Once;
 use crate::smbdirect::send::whole;
 
 /// RDMA access to memory of the peer of one SMB Direct connection, and registration of local memory
-/// for access by the peer (exposure). Clones refer to the same connection.
+/// for access by the peer. Clones refer to the same connection.
 ///
 /// Calling a function posts its operation. The operation starts when the future is polled, or when
 /// a later message is sent, and the peer gets that message after the bytes of a write. Dropping a
@@ -33,8 +33,8 @@ impl RdmaMemory {
         }
     }
 
-    /// Writes the bytes of all `parts` by RDMA into the regions `to` of the peer, both in order.
-    /// Returns the parts after the write.
+    /// Writes the bytes of all `parts` by RDMA into the regions `to` of the peer. The bytes fill
+    /// the regions one after the other, without gaps. Returns the parts after the write.
     ///
     /// # Errors
     /// `InvalidInput` if the peer's regions have fewer bytes; nothing was written. Any other error
@@ -64,10 +64,10 @@ impl RdmaMemory {
         }
     }
 
-    /// Writes `length` bytes of a file, starting at `offset`, into the peer's memory, before it
-    /// returns and without a buffer. Returns true if all bytes were written. Returns false if the
-    /// provider does not support this, if the file ends before, or if the data is not in the page
-    /// cache. The peer's memory may then hold any bytes.
+    /// Writes `length` bytes of a file, starting at `offset` (bytes), into the regions `to` of the
+    /// peer's memory, before it returns and without a buffer. Returns true if all bytes were
+    /// written. Returns false if the provider does not support this, if the file ends before, or if
+    /// the data is not in the page cache. The peer's memory may then hold any bytes.
     pub fn write_file(
         &self,
         file: BorrowedFd<'_>,
@@ -84,7 +84,8 @@ impl RdmaMemory {
     /// order. Returns the buffer after the read.
     ///
     /// # Errors
-    /// As for [`write`](Self::write).
+    /// `InvalidInput` if the peer's regions have fewer bytes than the range; nothing was read. Any
+    /// other error means that the connection has ended; the range may hold any bytes then.
     pub fn read(
         &self,
         from: &[BufferDescriptorV1],
@@ -100,11 +101,12 @@ impl RdmaMemory {
         }
     }
 
-    /// Fills `range` of `region` by RDMA with the bytes of the regions `from` of the peer. It
-    /// differs from [`read`](Self::read) only in the memory, which is not a buffer of the pool.
+    /// Fills `range` of `region` by RDMA with the bytes of the regions `from` of the peer, one
+    /// after the other. Returns the region after the read.
     ///
     /// # Errors
-    /// As for [`write`](Self::write).
+    /// `InvalidInput` if the peer's regions have fewer bytes than the range; nothing was read. Any
+    /// other error means that the connection has ended; the range may hold any bytes then.
     pub fn read_region(
         &self,
         from: &[BufferDescriptorV1],
@@ -145,9 +147,9 @@ impl RdmaMemory {
         }
     }
 
-    /// Registers local memory so that the peer can access it by RDMA. Messages may contain the
-    /// [descriptor](Exposure::descriptor) until the peer invalidates its key or
-    /// [`Exposure::take_back`] ends the registration.
+    /// Registers local memory so that the peer can access it by RDMA, until the returned
+    /// [`Exposure`] is dropped. Messages may contain the [descriptor](Exposure::descriptor) until
+    /// the peer invalidates its key or [`Exposure::take_back`] ends the registration.
     ///
     /// # Errors
     /// The device accepts no more regions, or the connection has ended. The error returns the
@@ -176,8 +178,8 @@ impl Stream {
     }
 }
 
-/// Local memory that the peer can access by RDMA. Dropping it ends the access as soon as possible,
-/// and frees the memory then.
+/// Local memory that the peer can access by RDMA. Dropping it revokes the access; the memory is
+/// freed when the device has ended the access.
 pub struct Exposure {
     stream: Stream,
     descriptor: BufferDescriptorV1,

@@ -142,7 +142,9 @@ impl Connection {
         }
     }
 
-    /// Starts the connection: sends NEGOTIATE. The login follows by itself.
+    /// Starts the connection: appends an [`Effect::Send`](super::effect::Effect::Send) with
+    /// NEGOTIATE. The login follows by itself when the responses arrive;
+    /// [`Effect::Ready`](super::effect::Effect::Ready) reports its end.
     ///
     /// # Panics
     /// The connection was started before.
@@ -155,7 +157,8 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Queues a request. The connection sends it after the login when the credits allow it.
+    /// Queues a request under the number `id`. The connection sends it after the login when the
+    /// credits allow it, in this call or in a later one.
     /// [`Effect::Answer`](super::effect::Effect::Answer) or
     /// [`Effect::Lost`](super::effect::Effect::Lost) reports the end.
     ///
@@ -178,8 +181,10 @@ impl Connection {
         }
     }
 
-    /// Processes a received frame, and appends the resulting effects. The driver calls this for
-    /// each frame in order.
+    /// Processes a received frame. Appends the resulting effects: results of requests, further
+    /// requests that the granted credits allow, breaks of oplocks and leases. The driver calls this
+    /// for each frame in the order of their arrival. A frame that violates the protocol ends the
+    /// connection with [`Effect::Disconnect`](super::effect::Effect::Disconnect).
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         let Inbound { bytes, scratch: _ } = message;
         if self.phase == Phase::Over {
@@ -190,20 +195,23 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Ends the connection because the driver wants it. Pending requests end with
-    /// [`Effect::Lost`](super::effect::Effect::Lost).
+    /// Ends the connection because the driver wants it. Appends
+    /// [`Effect::Lost`](super::effect::Effect::Lost) for each pending request, then
+    /// [`Effect::Disconnect`](super::effect::Effect::Disconnect). A second call has no effect.
     pub fn close(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Asked, effects);
     }
 
-    /// Reports that the transport connection was closed. Pending requests end with
-    /// [`Effect::Lost`](super::effect::Effect::Lost). The driver calls this once.
+    /// Reports that the transport connection was closed. Appends
+    /// [`Effect::Lost`](super::effect::Effect::Lost) for each pending request, then
+    /// [`Effect::Disconnect`](super::effect::Effect::Disconnect). The call has no effect after the
+    /// end of the connection.
     pub fn closed(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Closed, effects);
     }
 
-    /// Returns the maximum length in bytes that the next frame may have: that of the longest
-    /// response to the pending requests, at least 128 KiB.
+    /// Returns the maximum length in bytes that the next frame may have, without its length prefix:
+    /// that of the longest response to the pending requests, at least 128 KiB.
     pub fn max_frame(&self) -> usize {
         /// Enough for a login: two tokens of 64 KiB.
         const LEAST: u64 = 128 * 1024;

@@ -64,10 +64,10 @@ pub enum Effect {
         /// New oplock level, which the client must not exceed from now on.
         level: OplockLevel,
     },
-    /// The server breaks a lease, or a part of it. The core acknowledges the break as for an
-    /// oplock.
+    /// The server breaks a lease: it withdraws some or all caching rights. The core acknowledges
+    /// the break if that is required, unless the CREATE left the acknowledgment to the driver.
     LeaseBreak {
-        /// Key of the lease.
+        /// Key of the lease (LeaseKey), which the client chose in its CREATE.
         key: Guid,
         /// New state of the lease as a bit mask (NewLeaseState): read, handle and write caching.
         /// \[MS-SMB2\] 2.2.23.2

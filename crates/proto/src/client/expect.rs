@@ -65,7 +65,8 @@ impl Connection {
 
     /// Processes the response to a READ whose data are in their destination, after
     /// [`Connection::expect`] returned [`Expect::Split`]. `head` has the bytes of the frame before
-    /// the data, and `payload` the data in the destination.
+    /// the data, and `payload` the data in the destination. Appends the same effects as
+    /// [`Connection::receive`] for a whole frame.
     ///
     /// # Panics
     /// [`Connection::expect`] returned another value, or another frame was received since.

@@ -17,7 +17,7 @@ pub struct Negotiated {
     pub server_guid: Guid,
     /// Cipher of encrypted messages; `None` if messages cannot be encrypted.
     pub cipher: Option<Cipher>,
-    /// Algorithm of message signatures.
+    /// Algorithm with which client and server sign messages.
     pub signing_algorithm: SigningAlgorithm,
     /// Maximum length of a READ in bytes; at most `max_io` of the configuration.
     pub max_read: u32,

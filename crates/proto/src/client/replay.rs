@@ -40,8 +40,9 @@ pub enum Plan {
 /// because a request may be the reason why its channels break.
 pub const RESENDS_MAX: u8 = 4;
 
-/// Prepares a request of a lost channel for another channel of `session`: marks a replay and counts
-/// the repetition. Returns `false` if the request must fail instead.
+/// Prepares a request of a lost channel for another channel of `session`: marks it as a replay if
+/// necessary, and counts the repetition. `fate` says whether the client had sent the request.
+/// Returns `false` if the request must fail instead.
 #[must_use]
 pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
     let plan = plan(request, fate, session.negotiated.dialect);
@@ -59,8 +60,9 @@ pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
 /// Offset of a WRITE that appends. \[MS-FSA\] 2.1.5.3
 const APPEND: u64 = u64::MAX;
 
-/// Decides what the client does with `request` on another channel. The most restrictive step of a
-/// compound decides.
+/// Returns the action of the client for `request` of a lost channel, if the session has another
+/// channel with this dialect. `fate` says whether the client had sent the request. The most
+/// restrictive step of a compound decides.
 pub fn plan(request: &Request, fate: Fate, dialect: Dialect) -> Plan {
     if fate == Fate::Unsent {
         return Plan::Again;

@@ -74,7 +74,7 @@ pub enum Step {
     Create(Create),
     /// CLOSE: close an open file. \[MS-SMB2\] 2.2.15
     Close {
-        /// The file to close.
+        /// The open file that the CLOSE closes.
         file: FileRef,
         /// Whether the response must have the attributes of the file.
         query: bool,
@@ -83,7 +83,7 @@ pub enum Step {
     Flush(FileRef),
     /// READ: read a range of a file. The driver has the destination. \[MS-SMB2\] 2.2.19
     Read {
-        /// The file to read.
+        /// The open file that the READ reads.
         file: FileRef,
         /// Offset in the file in bytes.
         offset: u64,
@@ -94,7 +94,7 @@ pub enum Step {
     },
     /// WRITE: write a range of a file. The driver has the source. \[MS-SMB2\] 2.2.21
     Write {
-        /// The file to write.
+        /// The open file that the WRITE changes.
         file: FileRef,
         /// Offset in the file in bytes.
         offset: u64,
@@ -105,7 +105,7 @@ pub enum Step {
     },
     /// QUERY_DIRECTORY: list a directory. \[MS-SMB2\] 2.2.33
     QueryDirectory {
-        /// The open directory.
+        /// The open directory that the request lists.
         file: FileRef,
         /// Number of the information class, which is the layout of the entries. \[MS-FSCC\] 2.4
         class: u8,
@@ -132,7 +132,7 @@ pub enum Step {
     },
     /// SET_INFO: change information about a file or its volume. \[MS-SMB2\] 2.2.39
     SetInfo {
-        /// The file to change.
+        /// The open file or volume that the request changes.
         file: FileRef,
         /// Kind of information: file, file system, security or quota.
         info_type: InfoType,
@@ -146,7 +146,7 @@ pub enum Step {
     },
     /// CHANGE_NOTIFY: wait for changes in a directory. \[MS-SMB2\] 2.2.35
     ChangeNotify {
-        /// The open directory.
+        /// The open directory that the client watches.
         file: FileRef,
         /// Whether the watch includes subdirectories.
         recursive: bool,
@@ -185,7 +185,7 @@ pub enum Step {
     },
     /// OPLOCK_BREAK: acknowledge the break of a lease. \[MS-SMB2\] 2.2.24.2
     AcknowledgeLease {
-        /// Key of the lease.
+        /// Key of the lease (LeaseKey), which the client chose in its CREATE.
         key: Guid,
         /// State that the client keeps, as a bit mask: read, handle and write caching.
         state: u32,
@@ -226,7 +226,7 @@ pub struct Create {
     pub driver_acknowledges: bool,
 }
 
-/// The result of a successful step of a request, by command.
+/// The result of a successful step of a request. The variant depends on the command of the step.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Result of TREE_CONNECT: the client is connected to a share. \[MS-SMB2\] 2.2.10
@@ -244,7 +244,8 @@ pub enum Reply {
     },
     /// Result of CREATE: the file is open.
     Created(Created),
-    /// Result of CLOSE, with the attributes of the file if the request asked for them.
+    /// Result of CLOSE. The value has times, sizes and DOS attributes of the file; `None` if the
+    /// request did not ask for them.
     Closed(Option<Attributes>),
     /// Result of READ: the location and length of the data.
     Read(ReadData),

@@ -45,8 +45,9 @@ impl Connection {
         since.after(self.config.echo_interval)
     }
 
-    /// Handles the time limits that have passed: fails requests, sends an ECHO or ends the
-    /// connection. An early call has no effect.
+    /// Handles the time limits that have passed: fails requests, sends an ECHO, sends a delayed
+    /// request again, or ends the connection. Appends the resulting effects. The driver calls this
+    /// at the time that [`Connection::next_timeout`] returns. An early call has no effect.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}
@@ -172,9 +173,11 @@ impl Connection {
         Some(flight)
     }
 
-    /// Cancels the request `id`; an unknown one is ignored. A request that was not sent fails at
-    /// once. For a request in flight the client sends a CANCEL, and the later response has the
-    /// result. \[MS-SMB2\] 3.2.4.24
+    /// Cancels the request `id`; an unknown or completed one is ignored. For a request that was not
+    /// sent, this appends [`Effect::Answer`](super::effect::Effect::Answer) with
+    /// [`Failure::Cancelled`]. For a request in flight it appends the CANCEL message. The response
+    /// of the server then has the result, which is a success if the CANCEL was late. \[MS-SMB2\]
+    /// 3.2.4.24
     pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
         if self.give_up_waiting(id, &Failure::Cancelled, effects) {
             self.pump(now, effects);

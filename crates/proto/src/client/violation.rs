@@ -17,9 +17,9 @@ pub enum Violation {
     UnknownMessageId(MessageId),
     /// The server sent a response with another command than its request.
     WrongCommand {
-        /// Command of the request.
+        /// Command of the request that has this MessageId.
         asked: Command,
-        /// Command of the response.
+        /// Command in the response of the server.
         came: Command,
     },
     /// The required signature of a message of this session is missing or wrong.

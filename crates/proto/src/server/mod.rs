@@ -143,7 +143,8 @@ impl Server {
     }
 
     /// Sets the network interfaces that clients receive when they query the addresses for further
-    /// channels.
+    /// channels (FSCTL_QUERY_NETWORK_INTERFACE_INFO). The list replaces the previous one; it is
+    /// empty at first.
     pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
         *self.interfaces.lock() = Arc::from(interfaces);
     }
@@ -153,8 +154,10 @@ impl Server {
         &self.config
     }
 
-    /// Processes changes of a share by other processes, as the file system of the share reports
-    /// them. Returns notices, each with the connection to which the caller must deliver it.
+    /// Processes changes in directories of the share `share` that other processes made, as the file
+    /// system of the share reports them, in their order. Returns a notice for each waiting
+    /// CHANGE_NOTIFY that the changes complete, each with the connection to which the caller must
+    /// deliver it.
     pub fn local_events(
         &self,
         share: ShareId,

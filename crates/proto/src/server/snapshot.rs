@@ -47,7 +47,7 @@ pub struct Snapshot {
 /// A session in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.8
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
-    /// SessionId of the session.
+    /// SessionId, which identifies the session within the server.
     pub id: SessionId,
     /// Account of the user of the session.
     pub account: Account,
@@ -74,18 +74,18 @@ pub struct SessionSnapshot {
 pub struct TreeSnapshot {
     /// TreeId, unique within the session.
     pub id: TreeId,
-    /// Name of the share.
+    /// Name of the share to which the tree connect belongs.
     pub share: String,
 }
 
 /// An open file, directory or pipe in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.10
 #[derive(Clone, Debug)]
 pub struct OpenSnapshot {
-    /// FileId of the open.
+    /// FileId, which identifies the open within the server.
     pub id: FileId,
     /// TreeId of the tree connect with which the client opened it.
     pub tree: TreeId,
-    /// Name of the share.
+    /// Name of the share with the opened object.
     pub share: String,
     /// Path from the root of the share, with `/` between the components; empty for the root. The
     /// name of a pipe.
@@ -107,11 +107,11 @@ pub struct OpenSnapshot {
 /// The kind of an open object in a [`Snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenKind {
-    /// A file.
+    /// A file on a share of files.
     File,
-    /// A directory.
+    /// A directory on a share of files.
     Directory,
-    /// A pipe of IPC$.
+    /// A pipe of the share IPC$, for remote procedure calls.
     Pipe,
 }
 

@@ -25,14 +25,16 @@ impl Server {
     }
 
     /// Closes the disconnected opens (open files that outlive their session) with a deadline in the
-    /// past. An early call has no effect.
+    /// past: appends an operation for each, with the outcomes passed to
+    /// [`complete`](Self::complete). The driver calls this at the time that
+    /// [`next_timeout`](Self::next_timeout) returns. An early call has no effect.
     pub fn timeout(&self, now: Now, effects: &mut Effects) {
         let expired = self.disconnected.lock().take_expired(now.instant);
         expired.iter().for_each(|open| self.close(open, effects));
     }
 
-    /// Processes the outcome of an operation that [`timeout`](Self::timeout) requested. The driver
-    /// calls this once for each of these operations.
+    /// Processes the outcome of the operation `op`, which an effect of [`timeout`](Self::timeout)
+    /// requested. Appends no effects. The driver calls this once for each of these operations.
     ///
     /// # Panics
     ///

@@ -50,7 +50,10 @@ pub struct Connection {
 /// states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Snapshot {
-    /// Phase: 0 before the negotiation, 4 in data transfer, the highest value after the end.
+    /// Phase of the connection: 0 not started, 1 waits until the first receive is posted, 2 waits
+    /// for the message of the peer in the negotiation, 3 negotiated and posts the receives for the
+    /// first credits, 4 data transfer, 5 has refused the client and waits until the refusal is
+    /// sent, 6 ended. Only in phase 4 messages can be sent.
     pub phase: u8,
     /// Number of SENDs that this end may post with its credits.
     pub send_credits: u32,
@@ -74,7 +77,8 @@ pub struct Snapshot {
     /// Whether the peer waits for an answer to its keep-alive message.
     pub is_reply_owed: bool,
     /// Low-water mark: when the peer has at most this number of credits, it gets further ones in an
-    /// empty message.
+    /// empty message. `None` until the credits of the peer are that low for the first time, and
+    /// after a grant has raised them.
     pub low_water: Option<u32>,
     /// State of the keep-alive message of this end: 0 none, 1 must be sent, 2 sent and not
     /// answered.
@@ -123,11 +127,12 @@ impl Connection {
         self.phase == Phase::Over
     }
 
-    /// Starts the connection, when the queue pair is connected or when the server is about to
-    /// accept it.
+    /// Starts the connection. The driver calls this once, when the queue pair of a client is
+    /// connected, or before a server accepts the queue pair. Appends [`Effect::PostReceives`]; the
+    /// time limit of the negotiation starts.
     ///
     /// # Panics
-    /// When called twice.
+    /// This is the second call.
     pub fn started(&mut self, now: Instant, effects: &mut Effects) {
         assert!(self.phase == Phase::Fresh, "a connection starts once");
         self.phase = Phase::Opening;
@@ -135,10 +140,12 @@ impl Connection {
         effects.push(Effect::PostReceives(self.credits.ask_for_first()));
     }
 
-    /// Reports `count` posted receives, of those that [`Effect::PostReceives`] requested.
+    /// Reports that the driver has posted `count` further receives, of those that
+    /// [`Effect::PostReceives`] requested. It may report them in several calls. Appends the SENDs
+    /// that became possible, such as the first message of the negotiation or a grant of credits.
     ///
     /// # Panics
-    /// When `count` exceeds the requested number.
+    /// `count` exceeds the number of requested receives that are not posted.
     pub fn posted(&mut self, now: Instant, count: u32, effects: &mut Effects) {
         if self.is_over() || count == 0 {
             return;
@@ -157,8 +164,8 @@ impl Connection {
     }
 
     /// Raises the maximum of the peer's credits to the configured one. The driver calls this after
-    /// the peer has logged in. The next SEND grants the further credits for which receives are
-    /// posted by then.
+    /// the peer has logged in. Appends [`Effect::PostReceives`] for the additional receives. The
+    /// next SEND grants the further credits for which receives are posted by then.
     pub fn trust(&mut self, effects: &mut Effects) {
         self.credits.raise_max(self.config.receive_credit_max);
         if self.is_ready() {
@@ -166,12 +173,15 @@ impl Connection {
         }
     }
 
-    /// Queues a message of `length` bytes, which the driver holds under the number `token`. If
-    /// `invalidate` is a remote key of the peer, the last SEND of the message is a Send with
-    /// Invalidate of that key.
+    /// Queues a message of `length` bytes, which the driver holds under the number `token`. Appends
+    /// the SENDs that the credits of this end allow now; later calls append the others.
+    /// [`Effect::MessageSent`] reports the end. If `invalidate` is a remote key of the peer, the
+    /// last SEND of the message is a Send with Invalidate of that key.
     ///
     /// # Errors
-    /// The message cannot be sent. Nothing has changed, and the caller keeps the message.
+    /// The reason why the message cannot be sent: no data transfer yet, an ended connection, an
+    /// empty or too long message, or a full queue. Nothing has changed, and the driver still owns
+    /// the message.
     pub fn send(
         &mut self,
         now: Instant,
@@ -205,11 +215,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Reports a completed SEND. All SENDs posted before it are completed, too: a reliable
+    /// Reports the completed SEND `id`. All SENDs posted before it are completed, too: a reliable
     /// connection completes them in order, so a driver need not request a completion for each.
+    /// Appends [`Effect::MessageSent`] for each message with all its SENDs completed, and further
+    /// SENDs that wait.
     ///
     /// # Panics
-    /// When the SEND was not posted.
+    /// The SEND was not posted, or was reported before.
     pub fn sent(&mut self, now: Instant, id: SendId, effects: &mut Effects) {
         if self.is_over() {
             return;
@@ -223,7 +235,9 @@ impl Connection {
         }
     }
 
-    /// Reports that the queue pair has ended. The driver frees all messages that it holds.
+    /// Reports that the queue pair has ended. The connection drops its queue and ignores later
+    /// calls. The driver frees all messages that it holds: no [`Effect::MessageSent`] follows for
+    /// them.
     pub fn closed(&mut self) {
         self.phase = Phase::Over;
         self.queue.clear();

@@ -132,7 +132,7 @@ impl fmt::Debug for Header {
 pub enum Refusal {
     /// The negotiation is not complete.
     NotReady,
-    /// The connection has ended.
+    /// The connection has ended, or the queue pair is lost.
     Over,
     /// The message has no bytes.
     Empty,

@@ -43,7 +43,8 @@ pub struct Emulated {
 
 impl Emulated {
     /// Makes the provider with this directory for its sockets, which is created if it does not
-    /// exist. The connections inject `faults`.
+    /// exist. All its connections fail at random as `faults` describes; the default injects no
+    /// faults.
     ///
     /// # Errors
     /// The directory cannot be created.

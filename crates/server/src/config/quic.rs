@@ -24,22 +24,23 @@ const SYSTEM_STATE: &str = "/var/lib/smbeam";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuicSection {
-    /// PEM file with the server's certificate and its chain of authorities. Default: a self-signed
-    /// certificate, which the server makes.
+    /// PEM file with the server's certificate and its chain of authorities. `None` stands for a
+    /// self-signed certificate, which the server makes.
     pub certificate: Option<Spanned<PathBuf>>,
-    /// PEM file with the private key of the certificate. Default: the file of the certificate.
+    /// PEM file with the private key of the certificate. `None`: the file of the certificate has
+    /// the key.
     pub key: Option<Spanned<PathBuf>>,
     /// Names and addresses that the self-signed certificate has in addition to the name of the
     /// server.
     pub names: Vec<String>,
-    /// Directory in which the server stores the self-signed certificate and its key. Default:
-    /// `$STATE_DIRECTORY`, else a directory for the state of the system or of the user.
+    /// Directory in which the server stores the self-signed certificate and its key. `None` stands
+    /// for `$STATE_DIRECTORY`, else for a directory for the state of the system or of the user.
     #[serde(alias = "state_folder")]
     pub state_directory: Option<PathBuf>,
-    /// Whether clients need a certificate. Default: no.
+    /// Whether clients need a certificate. `None` means that the server requests none.
     pub client_certificates: Option<Spanned<ClientChoice>>,
     /// PEM file with the certificate authorities that issue the certificates of clients. Required
-    /// if clients need a certificate.
+    /// if the server requests certificates; otherwise `None`.
     pub client_ca: Option<Spanned<PathBuf>>,
     /// Identifiers of client certificates that may connect. Empty: all clients with a certificate
     /// of an authority.
@@ -142,7 +143,7 @@ pub enum SambaWrites {
     /// The data of one packet. These clients need hours for larger writes.
     #[default]
     Small,
-    /// The same largest WRITE as for other clients.
+    /// The largest WRITE that the server offers to all other clients.
     Large,
 }
 

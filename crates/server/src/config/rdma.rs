@@ -21,10 +21,10 @@ const MODERATION_COUNT: u16 = 16;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RdmaSection {
-    /// Kind of the RDMA devices. Default: the devices of this machine.
+    /// Kind of the RDMA devices. `None` stands for the devices of this machine.
     pub provider: Option<Spanned<RdmaProvider>>,
-    /// Directory with the sockets of emulated devices; only valid with the provider `emulated`,
-    /// which requires it. Clients on this machine use the same one.
+    /// Directory with the sockets of emulated devices; clients on this machine use the same one.
+    /// Only valid with the provider `emulated`, which requires it; otherwise `None`.
     pub directory: Option<PathBuf>,
     /// Microseconds that a worker continues to poll a queue pair after its last completion before
     /// it waits for an interrupt, at most 10,000. Default: 0.
@@ -72,7 +72,8 @@ impl RdmaSection {
 }
 
 impl Config {
-    /// Returns the provider of RDMA devices, with the directory of emulated devices.
+    /// Returns the provider of RDMA devices that the section `[rdma]` selects; emulated devices
+    /// with their directory.
     pub fn rdma(&self) -> Choice {
         match (self.rdma.wanted(), &self.rdma.directory) {
             (RdmaProvider::Emulated, Some(directory)) => Choice::Emulated(directory.clone()),

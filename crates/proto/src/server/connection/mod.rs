@@ -133,8 +133,10 @@ impl Connection {
         }
     }
 
-    /// Processes a received frame, and appends the resulting effects. The driver calls this for
-    /// each frame in order.
+    /// Processes a received frame, and appends the resulting effects: operations for the driver,
+    /// responses, notices. The driver calls this for each frame in the order of their arrival. A
+    /// frame that violates the protocol ends the connection with [`Effect::Disconnect`]. After that
+    /// all frames are ignored.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         if self.is_over {
             return;
@@ -145,8 +147,9 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Processes the outcome of an operation. The driver calls this once for each operation, in any
-    /// order, also after [`closed`](Self::closed).
+    /// Processes the outcome of the operation `op`, which an earlier effect requested. Appends the
+    /// effects that follow, such as the response or the next operation of the request. The driver
+    /// calls this once for each operation, in any order, also after [`closed`](Self::closed).
     pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
         match self.waits.complete(op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
@@ -156,7 +159,16 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Processes a notice, which the driver delivers from another connection of the process.
+    /// Processes a notice: another connection of this process, or the server, reports that a
+    /// session of this connection has ended, that the server withdraws caching rights of its
+    /// client, or that an event has happened for which one of its requests waits. The driver calls
+    /// this once for each [`Effect::Notify`] to this connection.
+    ///
+    /// Appends the resulting effects: responses of the requests that waited or the next operations
+    /// for them, oplock or lease break notifications, and closes of the open files of an ended
+    /// session. A notice about a session, an open or an operation that has ended meanwhile has no
+    /// effect. Only a break for a session that left this connection goes to another connection of
+    /// that session.
     #[expect(clippy::needless_pass_by_value, reason = "a notice is handed over")]
     pub fn notice(&mut self, now: Now, notice: Notice, effects: &mut Effects) {
         match notice {
@@ -193,8 +205,9 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Runs the timers that are due according to [`Self::next_timeout`]. An early call has no
-    /// effect.
+    /// Runs the timers that are due according to [`Self::next_timeout`]: appends interim responses,
+    /// ends a connection without a login, and completes overdue breaks of oplocks and leases. An
+    /// early call has no effect.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         if !self.is_over {
             self.send_interims(now, effects);
@@ -207,8 +220,10 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Reports that the transport connection was closed. Closes the open files of sessions without
-    /// another connection, at once or when the running operations on them are complete.
+    /// Reports that the transport connection was closed. The driver calls this once, and performs
+    /// the appended effects: cancels of running operations, and closes of the open files of
+    /// sessions without another connection. A file closes at once, or when the running operations
+    /// on it are complete.
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);

@@ -99,9 +99,10 @@ impl Context<'_> {
     }
 }
 
-/// Runs a conversation with the pipe of this name, for fuzzers, which need no connection: writes
-/// the pieces of `writes` one after the other. Returns all fragments that a client could read, or
-/// `None` if no pipe has this name.
+/// Runs a conversation with the pipe of this name (an RPC service such as `srvsvc`), for fuzzers,
+/// which need no connection. Writes the pieces of `writes` one after the other, until one is
+/// refused. Returns all RPC fragments that a client could read, in order; `None` if no pipe has
+/// this name.
 pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
     let service = Service::named(pipe)?;
     let mut state = State::new(service, 1);
