@@ -58,7 +58,7 @@ pub struct Established {
     /// The server's last token, without SPNEGO around it; `None` for a mechanism without one, such
     /// as NTLM.
     pub token: Option<Vec<u8>>,
-    /// The authenticated user.
+    /// The user that the server has authenticated, or a guest or anonymous user.
     pub user: User,
     /// Session.FullSessionKey: the whole key of the authentication, usually 16 or 32 bytes. SMB
     /// uses its first 16 bytes as Session.SessionKey. Zeros for guests and anonymous users.
@@ -139,7 +139,7 @@ pub struct InitiatorContext {
     pub integrity: Option<Box<dyn Integrity>>,
 }
 
-/// Why a client aborts an authentication.
+/// Reason why the client's end of an authentication ends without success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitiatorError {
     /// The server's security token is not well formed, or is not valid in the present state of the

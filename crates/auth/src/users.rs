@@ -48,7 +48,7 @@ pub enum NameError {
     /// The name contains this character: a control character, or one that Windows forbids in user
     /// names. [MS-SAMR] 3.1.1.6
     Character(char),
-    /// The password is empty.
+    /// The password of the account is empty, which the server does not accept.
     EmptyPassword,
     /// The password is longer than [`PASSWORD_LEN_MAX`] UTF-16 code units.
     LongPassword,
@@ -108,12 +108,12 @@ impl Users {
         self.by_name.values()
     }
 
-    /// Number of accounts in the table.
+    /// Returns the number of accounts in the table.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether the table has no accounts.
+    /// Returns whether the table has no accounts.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

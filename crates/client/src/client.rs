@@ -21,8 +21,8 @@ const SMALL_FRAME_IO: u32 = 64 << 10;
 
 /// A client: the I/O threads that its sessions share. Cheap to clone.
 ///
-/// Dropping the last clone and the last of its sessions, shares and files closes the connections
-/// in good order and ends the threads.
+/// Dropping the last clone and the last of its sessions, shares and files logs off, closes the
+/// connections and ends the threads.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,

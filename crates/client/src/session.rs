@@ -70,7 +70,7 @@ pub struct SessionInfo {
     pub channels: Vec<ChannelInfo>,
 }
 
-/// One channel (connection) of a session.
+/// State of one channel of a session: a transport connection that the session uses.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChannelInfo {

@@ -21,7 +21,7 @@ use crate::share::Share;
 /// Largest list of changes in one response, in bytes.
 const LENGTH: u32 = 64 << 10;
 
-/// A change in a watched directory.
+/// A change in a watched directory, or the report that changes were lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A file was created, deleted, renamed or changed.

@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// Maximum number of entries in a list of transports.
 pub const ENDPOINTS_MAX: usize = 10;
 
-/// A transport of SMB2 messages.
+/// A transport of SMB2 messages: the protocol below SMB2 on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Direct TCP: frames with a length of 24 bits on a TCP connection. \[MS-SMB2\] 2.1

@@ -10,7 +10,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
 
-/// A network interface of this host.
+/// A network interface of this host, as the kernel reported it at the time of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Index of the interface, as in if_indextoname(3).

@@ -150,7 +150,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Returns the number of queued bytes.
+    /// Returns the number of queued bytes, including prefixes and payloads.
     pub fn queued(&self) -> usize {
         self.queued
     }

@@ -198,7 +198,7 @@ pub struct WritePlan {
     pub file: LocalOpen,
     /// Offset in bytes from the start of the file; `None` appends at the end of the file.
     pub offset: Option<u64>,
-    /// The data to write.
+    /// Location of the data that the driver writes.
     pub data: WriteData,
     /// Whether the write is complete only when the bytes are on stable storage.
     pub through: bool,

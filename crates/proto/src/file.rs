@@ -263,7 +263,7 @@ pub struct DirectoryPlan {
     /// Whether to start at the first entry again; otherwise the listing continues after the
     /// previous one.
     pub restart: bool,
-    /// The entries to return.
+    /// Selection of the entries that the answer may contain.
     pub select: Select,
     /// Maximum number of entries in the answer. Fewer entries mean the end of the directory.
     pub limit: u32,
@@ -340,7 +340,7 @@ impl FileKey {
 /// The kind of an object in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FileKind {
-    /// A regular file.
+    /// A regular file with data.
     #[default]
     File,
     /// A directory of files.
@@ -401,7 +401,7 @@ pub struct DirectoryEntry {
     pub metadata: Metadata,
 }
 
-/// The result of a successful open.
+/// The result of a successful open: the file, its access rights and its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The open file, for further operations.
@@ -457,7 +457,7 @@ pub enum LocalEvent {
 /// A change of a name in a directory that [`Operation::Watch`] named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalChange {
-    /// The watched directory.
+    /// Identity of the watched directory that contains the name.
     pub directory: FileKey,
     /// The path of the changed name, relative to that directory, as the file system spells it.
     pub path: SharePath,
@@ -545,7 +545,8 @@ impl Outcome {
         path
     }
 
-    /// Returns the value of [`Outcome::Found`]. Panics for another variant: a bug of the driver.
+    /// Returns the value of [`Outcome::Found`]: the metadata, or `None` if the file does not exist.
+    /// Panics for another variant: a bug of the driver.
     pub fn expect_found(self) -> Option<Metadata> {
         let Self::Found(found) = self else {
             panic!("a lookup expects Found, the driver answered {self:?}");

@@ -10,8 +10,8 @@ use core::fmt;
 
 use wire::upcase::upcase;
 
-/// A name pattern with DOS wildcards, as in QUERY_DIRECTORY. It matches names without regard to
-/// case. \[MS-FSA\] 2.1.4.4
+/// A name pattern with the DOS wildcards `*`, `?`, `<`, `>` and `"`, as in QUERY_DIRECTORY. It
+/// matches names without regard to case. \[MS-FSA\] 2.1.4.4
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,

@@ -18,7 +18,7 @@ impl<E> Default for Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// Makes an empty queue.
+    /// Makes a queue without effects.
     pub fn new() -> Self {
         Self::default()
     }

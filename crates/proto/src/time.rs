@@ -19,7 +19,7 @@ impl Instant {
 /// The time of a call into the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Now {
-    /// Monotonic time, for timeouts.
+    /// Monotonic time of the call, by which the core measures time limits.
     pub instant: Instant,
     /// Wall-clock time, for timestamps in responses.
     pub wall: FileTime,

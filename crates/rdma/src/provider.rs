@@ -116,7 +116,7 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(pub u64);
 
-/// Accepts RDMA connections on one address.
+/// A listener that accepts RDMA connections on one address. Dropping it ends the listening.
 pub trait Listener: Send + fmt::Debug {
     /// Returns the next connection request without waiting. `None` if no request waits.
     ///
@@ -173,9 +173,9 @@ pub trait QueuePair: fmt::Debug {
     fn post_receive(&mut self, slot: Slot);
 
     /// Sends one message with the bytes of all pieces, at most [`Limits::pieces`]. `id` identifies
-    /// the SEND in its event. With `invalidate`, the key of a region of the peer, the peer's device
-    /// ends this end's access to that region before the peer gets the message. [`Event::Sent`]
-    /// returns the pieces.
+    /// the SEND in its event. `None` in `invalidate` sends an ordinary message. With `invalidate`,
+    /// the key of a region of the peer, the peer's device ends this end's access to that region
+    /// before the peer gets the message. [`Event::Sent`] returns the pieces.
     fn post_send(&mut self, id: WorkId, pieces: Vec<Piece>, invalidate: Option<u32>);
 
     /// Writes by RDMA the bytes of all pieces, one after the other, into the peer's regions

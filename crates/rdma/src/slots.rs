@@ -59,7 +59,7 @@ impl Slots {
         })
     }
 
-    /// Returns the number of free slots.
+    /// Returns the number of slots that nothing uses at the moment.
     #[must_use]
     pub fn free(&self) -> usize {
         self.shared.free.borrow().len()

@@ -139,7 +139,7 @@ impl std::str::FromStr for IoChoice {
     }
 }
 
-/// `[security]`: signing, encryption and dialects.
+/// The section `[security]` of the configuration: signing, encryption and dialects.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {

@@ -97,7 +97,7 @@ pub struct ConnectionStatus {
 pub struct PathStatus {
     /// Congestion controller: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
-    /// Congestion window in bytes.
+    /// Congestion window in bytes: maximum of sent bytes in flight.
     pub window: u64,
     /// Smoothed round-trip time in microseconds.
     pub round_trip_us: u64,

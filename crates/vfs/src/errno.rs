@@ -14,9 +14,9 @@ pub enum Context {
     Walk,
     /// Open, creation or query of the file that a path names.
     Open,
-    /// Removal of a name.
+    /// Removal of a name from a directory (unlink, rmdir).
     Remove,
-    /// Rename or hard link.
+    /// Rename of a file, or creation of a hard link.
     Rename,
     /// Read, write, flush or truncation.
     Data,

@@ -32,7 +32,8 @@ use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use wire::Status;
 
-/// Maximum number of supplementary groups in a [`Token`]: NGROUPS_MAX of the kernel.
+/// Maximum number of supplementary groups in a [`Token`]: NGROUPS_MAX of the kernel. A switch to a
+/// token with more groups fails with ACCESS_DENIED.
 pub const MAX_GROUPS: usize = 65_536;
 
 /// The id that the kernel interprets as "no change"; it is not a valid user or group.

@@ -28,12 +28,13 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Number of bytes read so far.
+    /// Returns the number of bytes that the reader has consumed: the offset of the next field from
+    /// the start of the input.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Number of bytes not yet read.
+    /// Returns the number of bytes that the reader has not consumed yet.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.position
     }
@@ -150,7 +151,7 @@ pub fn slice_at<'a>(
 
 /// Appends little-endian fields to an encoded message, which is a byte vector.
 pub trait Put {
-    /// Appends one byte.
+    /// Appends the 8-bit integer `value` as one byte.
     fn put_u8(&mut self, value: u8);
     /// Appends a little-endian 16-bit integer.
     fn put_u16(&mut self, value: u16);
@@ -160,7 +161,7 @@ pub trait Put {
     fn put_u64(&mut self, value: u64);
     /// Appends a 16-byte FileId: the persistent half, then the volatile half.
     fn put_file_id(&mut self, file_id: FileId);
-    /// Appends the bytes unchanged.
+    /// Appends all of `bytes` unchanged, without a length in front.
     fn put(&mut self, bytes: &[u8]);
     /// Appends zero bytes until the length of the vector is a multiple of `alignment`. Panics when
     /// `alignment` is 0.

@@ -99,9 +99,9 @@ impl<'a> Request<'a> {
 pub struct Response<'a> {
     /// The control code of the request.
     pub ctl_code: CtlCode,
-    /// FileId from the request.
+    /// FileId of the file that the request was about, copied from the request.
     pub file_id: FileId,
-    /// Reserved flags; zero.
+    /// Reserved flags of the response; servers send zero.
     pub flags: IoctlFlags,
     /// A copy of the input buffer of the request; usually empty.
     pub input: &'a [u8],

@@ -62,7 +62,7 @@ open_enum! {
 /// The header before each frame in the NetBIOS session service (port 139). RFC 1002 4.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionHeader {
-    /// Type of the frame.
+    /// Type of the frame, which says whether an SMB message or a control message follows.
     pub packet_type: SessionPacketType,
     /// Length of the frame after its header, in bytes.
     pub length: u32,

@@ -32,7 +32,7 @@ pub struct Negotiate<'a> {
     pub domain: &'a [u8],
     /// Name of the client computer in the client's OEM code page; usually empty.
     pub workstation: &'a [u8],
-    /// Version of the client's operating system. Present with [`Flags::VERSION`].
+    /// Version of the client's operating system; `None` without [`Flags::VERSION`].
     pub version: Option<Version>,
 }
 
@@ -50,7 +50,7 @@ pub struct Challenge<'a> {
     /// Names and time of the server, an encoded list of [`AvPairs`]; empty without
     /// [`Flags::TARGET_INFO`].
     pub target_info: &'a [u8],
-    /// Version of the server's operating system. Present with [`Flags::VERSION`].
+    /// Version of the server's operating system; `None` without [`Flags::VERSION`].
     pub version: Option<Version>,
 }
 
@@ -76,14 +76,14 @@ pub struct Authenticate<'a> {
     /// The 16-byte session key that the client chose, encrypted. Empty without
     /// [`Flags::KEY_EXCHANGE`].
     pub encrypted_session_key: &'a [u8],
-    /// Version of the client's operating system. Present with [`Flags::VERSION`].
+    /// Version of the client's operating system; `None` without [`Flags::VERSION`].
     pub version: Option<Version>,
     /// The 16 bytes at [`MIC_OFFSET`]; `None` when the variable part of the message starts before
     /// their end. They are a MIC only if the client's target info has [`AvFlags::MIC`].
     pub mic: Option<[u8; MIC_LEN]>,
 }
 
-/// Any of the three NTLM messages.
+/// A decoded NTLM message of any of the three types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The first message of the client.
@@ -132,7 +132,7 @@ impl Flags {
     pub const LM_KEY: Self = Self(0x0000_0080);
     /// The peer supports NTLM session security, version 1 or later. Every peer sets it.
     pub const NTLM: Self = Self(0x0000_0200);
-    /// The client is anonymous.
+    /// The client logs in without a user name and password (NTLMSSP_NEGOTIATE_ANONYMOUS).
     pub const ANONYMOUS: Self = Self(0x0000_0800);
     /// The NEGOTIATE contains the domain of the client.
     pub const OEM_DOMAIN_SUPPLIED: Self = Self(0x0000_1000);
@@ -514,7 +514,7 @@ pub fn text(utf16: &[u8]) -> Option<String> {
         .then(|| char::decode_utf16(units).collect::<Result<_, _>>().ok())?
 }
 
-/// Converts text to UTF-16LE.
+/// Converts text to UTF-16LE bytes, without a terminating zero.
 pub fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }

@@ -231,7 +231,7 @@ pub struct FsPosixInformation {
     pub user_blocks_available: u64,
     /// Total number of inodes of the file system.
     pub total_file_nodes: u64,
-    /// Number of free inodes.
+    /// Number of free inodes of the file system: further files that it can store.
     pub free_file_nodes: u64,
     /// Identifier of the file system.
     pub file_system_identifier: u64,

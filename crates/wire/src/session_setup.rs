@@ -43,7 +43,7 @@ pub struct Request<'a> {
     pub security_mode: SecurityMode,
     /// Features that the client supports; a server evaluates only DFS.
     pub capabilities: Capabilities,
-    /// Reserved field; zero.
+    /// Reserved field of the request; clients send zero, and servers ignore it.
     pub channel: u32,
     /// Identifier of an earlier session of the same client, which the server closes; 0 for none.
     pub previous_session_id: SessionId,

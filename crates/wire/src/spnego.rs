@@ -44,7 +44,8 @@ pub struct NegTokenInit<'a> {
     /// The first token of the first mechanism in the list; `None` when the sender waits for the
     /// peer's choice.
     pub mech_token: Option<&'a [u8]>,
-    /// The hintName of negHints. Only the token of a server in the NEGOTIATE response has it.
+    /// The hintName of negHints. Only the token of a server in the NEGOTIATE response has it;
+    /// otherwise `None`.
     pub hint_name: Option<&'a [u8]>,
     /// The MIC (message integrity code) over `mechanisms`; usually `None` in a first token.
     pub mech_list_mic: Option<&'a [u8]>,
@@ -55,16 +56,17 @@ pub struct NegTokenInit<'a> {
 pub struct NegTokenResp<'a> {
     /// State of the negotiation in the view of the sender; `None` when the token does not state it.
     pub state: Option<NegState>,
-    /// The mechanism that the server selected. Only the server's first token has it.
+    /// The mechanism that the server selected. Only the server's first token has it; otherwise
+    /// `None`.
     pub mechanism: Option<Oid<'a>>,
     /// The next token of the mechanism; `None` when the mechanism has none.
     pub response_token: Option<&'a [u8]>,
     /// The MIC (message integrity code) over the client's list of mechanisms. Only a last token has
-    /// it.
+    /// it; otherwise `None`.
     pub mech_list_mic: Option<&'a [u8]>,
 }
 
-/// An SPNEGO token of either kind.
+/// A decoded SPNEGO token: the first token of a login, or a later one. RFC 4178 4.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// The first token of a client, or the token of a server in the NEGOTIATE response.

@@ -33,14 +33,14 @@ impl Utf16<'_> {
     }
 }
 
-/// Converts a text to UTF-16LE.
+/// Converts a text to UTF-16LE bytes, without a terminating zero.
 pub fn utf16(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() * 2);
     put_utf16(&mut bytes, text);
     bytes
 }
 
-/// Appends a text as UTF-16LE.
+/// Appends a text to `bytes` as UTF-16LE, without a length and a terminating zero.
 pub fn put_utf16(bytes: &mut Vec<u8>, text: &str) {
     for unit in text.encode_utf16() {
         bytes.extend_from_slice(&unit.to_le_bytes());

@@ -36,7 +36,7 @@ pub struct Transform {
     pub nonce: [u8; 16],
     /// Length of the encrypted message in bytes.
     pub original_message_size: u32,
-    /// [`FLAG_ENCRYPTED`], in every dialect.
+    /// Flags of the header. Always [`FLAG_ENCRYPTED`], in every dialect.
     pub flags: u16,
     /// Identifier of the session that has the key for decryption.
     pub session_id: SessionId,
@@ -82,7 +82,7 @@ impl Transform {
 /// The parts of an encrypted frame, as decryption needs them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The decoded transform header.
+    /// The decoded transform header of the frame.
     pub header: Transform,
     /// The associated data of the cipher, which are the part of the header after Signature.
     pub associated_data: &'a [u8],

@@ -45,7 +45,7 @@ pub struct Request<'a> {
     pub flags: WriteFlags,
     /// Offset of the data in bytes from the start of the SMB2 header. `encode` ignores it.
     pub data_offset: u32,
-    /// The data to write.
+    /// The data to write to the file; empty if the server fetches them by RDMA.
     pub data: &'a [u8],
 }
 

@@ -73,9 +73,9 @@ struct State {
 pub struct Path {
     /// Congestion controller of the connection.
     pub congestion: Congestion,
-    /// Congestion window in bytes.
+    /// Congestion window in bytes: maximum of sent bytes in flight.
     pub window: u64,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time of the path, as RFC 9002 5.3 defines it.
     pub round_trip: Duration,
     /// Largest datagram that the path can carry, in bytes, without the headers of UDP and IP.
     pub datagram: u16,

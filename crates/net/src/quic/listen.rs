@@ -143,7 +143,7 @@ fn quic(tls: &Arc<rustls::ServerConfig>) -> io::Result<Arc<QuicServerConfig>> {
     config.map(Arc::new).map_err(io::Error::other)
 }
 
-/// An event of a [`Listener`].
+/// An event of a [`Listener`], which [`Listener::next_event`] returns.
 #[derive(Debug)]
 pub enum ListenerEvent {
     /// A client wants to connect. This worker accepts, refuses or forwards the attempt.

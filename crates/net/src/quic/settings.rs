@@ -21,7 +21,7 @@ const DATAGRAMS: RangeInclusive<u16> = 1200..=65_487;
 /// Largest idle time-out: a day.
 const IDLE_MAX: Duration = Duration::from_secs(86_400);
 
-/// Congestion controller of a QUIC connection.
+/// Algorithm that controls the sending rate of a QUIC connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
     /// CUBIC: treats loss as congestion. RFC 9438

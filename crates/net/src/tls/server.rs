@@ -52,8 +52,8 @@ pub enum CertificateSource {
 pub struct ClientCertificates {
     /// Whether clients need a certificate.
     pub policy: ClientPolicy,
-    /// PEM file with the certificate authorities that issue certificates of clients. Required
-    /// unless the policy is [`ClientPolicy::No`].
+    /// PEM file with the certificate authorities that issue certificates of clients. May be `None`
+    /// only if the policy is [`ClientPolicy::No`].
     pub authorities: Option<PathBuf>,
     /// Lists of the clients with a valid certificate that may and may not connect.
     pub access: AccessLists,

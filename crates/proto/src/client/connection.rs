@@ -102,8 +102,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Makes a connection over an open transport. `seed` is secret, random and unique for each
-    /// connection. No message is sent before [`start`](Self::start).
+    /// Makes a connection over an open transport, which `carrier` describes. `role` says whether
+    /// the connection logs in or becomes a channel of a session. `seed` is secret, random and
+    /// unique for each connection. No message is sent before [`start`](Self::start).
     pub fn new(config: Arc<Config>, role: Role, carrier: Carrier, seed: &[u8; 32]) -> Self {
         let binding = match role {
             Role::First => None,

@@ -115,7 +115,7 @@ pub enum OpenKind {
     Pipe,
 }
 
-/// A byte-range lock in a [`Snapshot`].
+/// A byte-range lock that an open holds, in a [`Snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSnapshot {
     /// Offset of the first locked byte.

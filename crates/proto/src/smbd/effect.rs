@@ -114,7 +114,7 @@ impl Header {
         Self { bytes, len }
     }
 
-    /// Returns the bytes of the header.
+    /// Returns the bytes of the header, including its padding.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

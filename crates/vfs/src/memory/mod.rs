@@ -131,7 +131,7 @@ impl Memory {
         }
     }
 
-    /// Returns the identifier of the share.
+    /// Returns the identifier of the share that was passed to [`Memory::new`].
     pub fn share(&self) -> ShareId {
         self.share
     }

@@ -83,7 +83,7 @@ impl EaWriter {
         })
     }
 
-    /// Returns the encoded list.
+    /// Returns the encoded list of all appended attributes; empty without one.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }

@@ -88,7 +88,7 @@ impl NotifyWriter {
         self.0.push(|out| change.encode(out))
     }
 
-    /// Returns the encoded list.
+    /// Returns the encoded list of all appended changes; empty without one.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }

@@ -60,7 +60,7 @@ impl StreamWriter {
         self.0.push(|out| stream.encode(out))
     }
 
-    /// Returns the encoded list.
+    /// Returns the encoded list of all appended streams; empty without one.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }

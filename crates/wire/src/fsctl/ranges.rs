@@ -69,6 +69,9 @@ impl AllocatedRange {
     /// Returns its ranges in the order of the buffer. Up to 15 bytes after the last whole range of
     /// 16 bytes are ignored, so the function succeeds for every input. An empty buffer results in
     /// no ranges.
+    ///
+    /// # Errors
+    /// None: the result is always `Ok`.
     pub fn decode_list(output: &[u8]) -> Result<Vec<Self>, DecodeError> {
         output.chunks_exact(Self::LEN).map(Self::decode).collect()
     }

@@ -240,7 +240,7 @@ open_enum! {
 /// The body of an RPC bind_nak: the server refuses a bind as a whole. \[C706\] 12.6.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindNak {
-    /// Reason for the refusal.
+    /// Reason why the server refuses the bind.
     pub reason: RejectReason,
     /// Versions of the RPC protocol that the server supports, as (major, minor); at most 255. Some
     /// servers send none.

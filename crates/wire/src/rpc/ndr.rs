@@ -115,7 +115,8 @@ impl Writer {
         Self::default()
     }
 
-    /// Returns the encoded stub.
+    /// Returns the encoded stub: the arguments or results of an RPC call in NDR form, without the
+    /// header of the fragment.
     pub fn into_stub(self) -> Vec<u8> {
         self.stub
     }

@@ -70,9 +70,9 @@ const LITTLE_ENDIAN: u8 = 0x10;
 /// The common header of all RPC fragments. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Type of the fragment.
+    /// Type of the RPC fragment, such as request, response or bind.
     pub packet_type: PacketType,
-    /// Flags of the fragment.
+    /// Flags of the RPC fragment: first or last fragment of its call.
     pub flags: PacketFlags,
     /// Whether the integers of the fragment are big-endian. This crate then decodes only the
     /// header.

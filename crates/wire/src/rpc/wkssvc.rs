@@ -34,7 +34,8 @@ open_enum! {
 /// computer. \[MS-WKST\] 3.2.4.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WkstaGetInfo {
-    /// Name of the server, as the client addresses it. Servers ignore it.
+    /// Name of the server, as the client addresses it; `None` for a null pointer. Servers ignore
+    /// it.
     pub server_name: Option<String>,
     /// Information level, which selects the returned fields: 100, 101 or 102.
     pub level: u32,

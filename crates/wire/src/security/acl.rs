@@ -111,7 +111,7 @@ impl Ace {
         }
     }
 
-    /// Returns the type of the entry.
+    /// Returns the type of the entry: allow, deny, audit or another one.
     pub fn ace_type(&self) -> AceType {
         let (Self::Basic { ace_type, .. } | Self::Other { ace_type, .. }) = self;
         *ace_type

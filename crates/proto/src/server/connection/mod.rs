@@ -99,9 +99,10 @@ pub struct Summary {
 }
 
 impl Connection {
-    /// Makes the state of a connection that the driver has just accepted. `entropy` must be random
-    /// and different for each connection: it is the seed of session ids and of the salt of the
-    /// preauthentication integrity.
+    /// Makes the state of a connection that the driver has just accepted, under the identifier
+    /// `id`. `carrier` describes its transport. The time limit of the login starts at `now`.
+    /// `entropy` must be random and different for each connection: it is the seed of session ids
+    /// and of the salt of the preauthentication integrity.
     pub fn new(
         server: Arc<Server>,
         id: ConnectionId,

@@ -20,7 +20,8 @@ use super::tree::{MarkTarget, Tree};
 use crate::identity;
 
 /// Maximum number of directories of a share that the server watches for changes by other processes.
-/// Each uses about 1 KiB in the kernel, and as much in the process.
+/// Beyond the limit the share reports changes as lost. Each uses about 1 KiB in the kernel, and as
+/// much in the process.
 pub const DIRECTORIES_MAX: usize = 65_536;
 
 /// The state that the thread and the opens share.

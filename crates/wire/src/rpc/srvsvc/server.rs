@@ -28,7 +28,8 @@ open_flags! {
 /// \[MS-SRVS\] 3.1.4.17
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerGetInfo {
-    /// Name of the server, as the client addresses it. Servers ignore it.
+    /// Name of the server, as the client addresses it; `None` for a null pointer. Servers ignore
+    /// it.
     pub server_name: Option<String>,
     /// Information level, which selects the returned fields: 100, 101 or 102.
     pub level: u32,
@@ -60,7 +61,7 @@ impl ServerGetInfo {
 pub struct ServerInfo {
     /// Number of the server's platform, such as [`super::PLATFORM_NT`].
     pub platform: u32,
-    /// Name of the server.
+    /// Name of the server, without leading backslashes.
     pub name: String,
     /// Major version of the operating system; level 101 and up.
     pub version_major: u32,

@@ -37,7 +37,7 @@ impl ShareType {
 /// not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ShareInfo {
-    /// Name of the share.
+    /// Name of the share, without the name of the server.
     pub name: String,
     /// Kind and flags of the share.
     pub share_type: ShareType,

@@ -14,7 +14,8 @@ use crate::rpc::ndr::{Reader, Writer};
 /// shares of the server. \[MS-SRVS\] 3.1.4.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareEnum {
-    /// Name of the server, as the client addresses it: `\\name`. Servers ignore it.
+    /// Name of the server, as the client addresses it: `\\name`; `None` for a null pointer. Servers
+    /// ignore it.
     pub server_name: Option<String>,
     /// Information level, which selects the returned fields: 0, 1, 2, 501, 502 or 503.
     pub level: u32,
@@ -206,7 +207,8 @@ fn invalid(field: &'static str, value: u32) -> DecodeError {
 /// \[MS-SRVS\] 3.1.4.10
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGetInfo {
-    /// Name of the server, as the client addresses it. Servers ignore it.
+    /// Name of the server, as the client addresses it; `None` for a null pointer. Servers ignore
+    /// it.
     pub server_name: Option<String>,
     /// Name of the share that the client queries.
     pub share: String,

@@ -12,7 +12,8 @@ use crate::time::FileTime;
 /// \[MS-SRVS\] 3.1.4.21
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTod {
-    /// Name of the server, as the client addresses it. Servers ignore it.
+    /// Name of the server, as the client addresses it; `None` for a null pointer. Servers ignore
+    /// it.
     pub server_name: Option<String>,
 }
 
