@@ -167,7 +167,7 @@ impl Share {
     /// session is lost. All callers get the same share.
     ///
     /// # Errors
-    /// The server is not reachable, or refuses. A later call tries again.
+    /// The server is not reachable, or it refuses the login or the share. A later call tries again.
     pub async fn reconnected(&self) -> Result<Share, Error> {
         let mut last = self.clone();
         while let Some(next) = last.inner.successor.get() {

@@ -62,11 +62,12 @@ pub struct ReadDir {
 }
 
 impl Share {
-    /// Lists the entries of a directory whose names match a pattern with `*` and `?`. The empty
-    /// pattern matches all names.
+    /// Lists the entries of a directory with names that match a pattern with `*` and `?`. The empty
+    /// pattern matches all names. `path` is relative to the root of the share; the empty path is
+    /// the root.
     ///
     /// # Errors
-    /// The directory does not exist, or the user may not list it.
+    /// The directory does not exist, the user may not list it, or the connection is lost.
     pub async fn read_dir(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
         self.read_dir_as(path, pattern, WHOLE).await
     }

@@ -43,10 +43,12 @@ type Parts = vec::IntoIter<Region>;
 type Replies = vec::IntoIter<Result<Reply, Cause>>;
 
 impl Share {
-    /// Reads a whole file. A file of up to 64 KiB takes one message.
+    /// Reads the whole file `path`, relative to the root of the share. A file of up to 64 KiB takes
+    /// one message.
     ///
     /// # Errors
-    /// The file does not exist, or another open of it denies reading.
+    /// The file does not exist, the user may not read it, another open of it denies reading, or the
+    /// connection is lost.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         let bytes = self.read_expecting(path, SMALL_BYTES).await?;
         Ok(bytes.into_vec().unwrap_or_else(|bytes| bytes.to_vec()))

@@ -46,7 +46,8 @@ struct Inner {
 }
 
 impl Share {
-    /// Opens a file or directory.
+    /// Opens the file or directory `path`, relative to the root of the share, as `options`
+    /// describe.
     ///
     /// # Errors
     /// The file does not exist, exists already (with `create_new`), the user lacks the right, or
