@@ -9,10 +9,11 @@ use tracing::warn;
 use crate::client_address::{ClientAddress, ClientPrefix};
 use crate::half_open::{HalfOpenLimits, HalfOpenTable, Revocation};
 use crate::recent_map::RecentMap;
-use crate::shared::EVENTS_PER_LOG_LINE;
 
 /// Most prefixes with an earlier login that the gate remembers.
 const KNOWN_PREFIXES: usize = 16_384;
+/// Closed connections between two log lines about them.
+const CLOSED_PER_LOG_LINE: u64 = 100;
 
 /// Limits for the number of connections.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +125,7 @@ impl Gate {
 fn log_revoked(ended: std::ops::Range<u64>, newcomer: ClientPrefix) {
     if let Some(ended) = ended
         .into_iter()
-        .find(|ended| ended.is_multiple_of(EVENTS_PER_LOG_LINE))
+        .find(|ended| ended.is_multiple_of(CLOSED_PER_LOG_LINE))
     {
         let ended = ended + 1;
         warn!(%newcomer, ended, "connections without a login closed: others need their places");
