@@ -1,6 +1,5 @@
 //! The further channels of a session. \[MS-SMB2\] 3.2.4.20.8
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::Transport;
@@ -8,6 +7,7 @@ use proto::client::Role;
 use wire::dialect::{Capabilities, Dialect};
 
 use crate::error::ConnectCause;
+use crate::further_channels::is_loopback;
 use crate::interfaces::Interface;
 use crate::io::message::Target;
 use crate::options::Channels;
@@ -27,7 +27,8 @@ impl Session {
             if !named.is_empty() {
                 tracing::info!(
                     host = self.host(),
-                    "the server allows one channel per session"
+                    "the session stays on one channel: the server or the signing algorithm \
+                     allows no other"
                 );
             }
             return;
@@ -111,7 +112,7 @@ impl Session {
             && negotiated
                 .capabilities
                 .contains(Capabilities::MULTI_CHANNEL)
-            && !self.negotiated().is_guest
+            && self.negotiated().may_bind()
     }
 }
 
@@ -122,8 +123,4 @@ fn with_way(target: &Target, (address, transport): Way) -> Target {
         transport,
         ..target.clone()
     }
-}
-
-fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
 }

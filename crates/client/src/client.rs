@@ -1,5 +1,6 @@
 //! The client: its I/O threads and its open sessions.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -9,6 +10,7 @@ use wire::Guid;
 
 use crate::error::{ConnectCause, Error};
 use crate::fork::Bound;
+use crate::further_channels::Further;
 use crate::io::dispatch::Dispatch;
 use crate::io::message::{Message, Open, Target};
 use crate::io::slot::{GivenUp, Pickup, lock, slot};
@@ -129,8 +131,16 @@ impl Inner {
         sessions.push(Arc::downgrade(session));
     }
 
-    pub(crate) fn config(&self, host: &str, first: Transport, credentials: &Credentials) -> Config {
+    /// The configuration of a session with a server at these addresses.
+    pub(crate) fn config(
+        &self,
+        host: &str,
+        first: Transport,
+        addresses: &[SocketAddr],
+        credentials: &Credentials,
+    ) -> Config {
         let options = &self.options;
+        let further = options.expected_channels(addresses, || self.rdma.has_devices());
         let max_io = if first.has_large_frames() {
             options.most_bytes()
         } else {
@@ -139,7 +149,8 @@ impl Inner {
         Config {
             dialects: options.dialects.clone(),
             ciphers: options.ciphers.clone(),
-            signing_algorithms: options.signing_algorithms.clone(),
+            signing_algorithms: further.signing_algorithms(&options.signing_algorithms),
+            multichannel: further != Further::None,
             protection: options.protection,
             transport_security: options.transport_security,
             rdma_threshold: options.rdma_threshold,

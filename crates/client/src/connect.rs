@@ -39,7 +39,12 @@ impl Client {
         let mut tried = Vec::new();
         for endpoint in endpoints {
             let attempt = Attempt {
-                config: Arc::new(self.inner.config(host, endpoint.transport, credentials)),
+                config: Arc::new(self.inner.config(
+                    host,
+                    endpoint.transport,
+                    &addresses,
+                    credentials,
+                )),
                 credentials: credentials.for_login(),
                 tls: Arc::clone(&tls),
             };

@@ -108,6 +108,7 @@ mod connect;
 mod error;
 mod file;
 mod fork;
+mod further_channels;
 mod interfaces;
 mod io;
 mod metadata;

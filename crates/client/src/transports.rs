@@ -139,7 +139,6 @@ mod tests {
         assert_eq!(suggest(first, &[rss, second, slow]), [other, first, first]);
         assert_eq!(suggest(first, &[]), []);
     }
-
     #[test]
     fn the_fastest_address_with_rdma_is_tried_first() {
         let mut list = [

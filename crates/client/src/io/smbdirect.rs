@@ -26,6 +26,12 @@ impl Rdma {
         })
     }
 
+    /// Whether this machine has a device.
+    pub(crate) fn has_devices(&self) -> bool {
+        let addresses = self.provider().and_then(Provider::addresses);
+        addresses.is_ok_and(|found| !found.is_empty())
+    }
+
     fn provider(&self) -> io::Result<&dyn Provider> {
         let open = || {
             let opened = self.choice.open();

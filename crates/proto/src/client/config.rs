@@ -36,6 +36,8 @@ pub struct Config {
     pub ciphers: Vec<Cipher>,
     /// Signing algorithms that the client offers, the preferred one first. \[MS-SMB2\] 2.2.3.1.7
     pub signing_algorithms: Vec<SigningAlgorithm>,
+    /// Whether the client announces MULTI_CHANNEL, so that a session may use several connections.
+    pub multichannel: bool,
     /// Requirements for signing and encryption of messages.
     pub protection: Protection,
     /// Whether a login that the server maps to its guest account succeeds. A guest has no keys.
@@ -77,6 +79,7 @@ impl Config {
             ]),
             ciphers: CIPHER_PREFERENCE.to_vec(),
             signing_algorithms: SIGNING_PREFERENCE.to_vec(),
+            multichannel: true,
             protection: Protection::AsAsked,
             allow_guest: false,
             transport_security: false,

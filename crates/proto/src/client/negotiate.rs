@@ -96,8 +96,10 @@ pub(super) fn capabilities(config: &Config) -> Capabilities {
     if !config.dialects.iter().any(|d| *d >= Dialect::SMB_3_0) {
         return Capabilities::NONE;
     }
-    let mut capabilities =
-        Capabilities::LARGE_MTU | Capabilities::LEASING | Capabilities::MULTI_CHANNEL;
+    let mut capabilities = Capabilities::LARGE_MTU | Capabilities::LEASING;
+    if config.multichannel {
+        capabilities |= Capabilities::MULTI_CHANNEL;
+    }
     // In 3.0 the capability stands for AES-128-CCM. In 3.1.1 a context has the ciphers, but Samba
     // (4.25) ignores it without the capability.
     let has_contexts = config.dialects.contains(&Dialect::SMB_3_1_1);

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use crypto::{EncryptionKey, SigningKey};
+use crypto::{EncryptionKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::SessionId;
 
@@ -51,6 +51,13 @@ pub(super) struct EncryptionKeys {
 }
 
 impl Session {
+    /// Returns whether further connections may join the session as channels. A guest has no keys
+    /// for that. AES-GMAC excludes it as well: all requests that bind share one key, and each
+    /// connection counts its nonces separately.
+    pub fn may_bind(&self) -> bool {
+        !self.is_guest && self.negotiated.signing_algorithm != SigningAlgorithm::AesGmac
+    }
+
     /// Key and nonce for the encryption of the next frame; `None` if the session has no keys.
     /// \[MS-SMB2\] 3.1.4.3
     pub(super) fn next_encryption(&self) -> Option<FrameEncryption> {
