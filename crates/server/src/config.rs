@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::{Endpoint, Endpoints, Transport};
+use proto::server::GmacChannels;
 use serde::Deserialize;
 use toml::Spanned;
 use wire::file_name::NameMapping;
@@ -143,8 +144,12 @@ impl std::str::FromStr for IoChoice {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {
-    /// Requires signing for all sessions.
+    /// Whether every session must sign its messages. Default: yes. Guests cannot sign, so they need
+    /// `false`.
     pub signing_required: bool,
+    /// How the server protects sessions of several connections if AES-GMAC is the best signing
+    /// algorithm of both peers. Default: it encrypts them.
+    pub gmac_channels: GmacChoice,
     /// Requires encryption for all sessions. Clients with dialects before 3.0 cannot connect.
     pub encryption_required: bool,
     /// Oldest allowed dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
@@ -158,11 +163,39 @@ pub struct SecuritySection {
 impl Default for SecuritySection {
     fn default() -> Self {
         Self {
-            signing_required: false,
+            signing_required: true,
+            gmac_channels: GmacChoice::default(),
             encryption_required: false,
             min_dialect: unplaced("2.0.2".to_owned()),
             max_dialect: unplaced("3.1.1".to_owned()),
             failed_login_delay_ms: 2000,
+        }
+    }
+}
+
+/// The value of `security.gmac_channels`: the protection of sessions that AES-GMAC would sign and
+/// that may use several connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GmacChoice {
+    /// `encrypt`: the server encrypts the session.
+    #[default]
+    Encrypt,
+    /// `cmac`: the peers sign with AES-CMAC.
+    Cmac,
+    /// `single`: the session uses one connection.
+    Single,
+    /// `allow`: AES-GMAC signs all connections of the session, as with other servers.
+    Allow,
+}
+
+impl From<GmacChoice> for GmacChannels {
+    fn from(choice: GmacChoice) -> Self {
+        match choice {
+            GmacChoice::Encrypt => Self::Encrypt,
+            GmacChoice::Cmac => Self::Cmac,
+            GmacChoice::Single => Self::Single,
+            GmacChoice::Allow => Self::Allow,
         }
     }
 }

@@ -449,6 +449,7 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
         comment: config.server.comment.clone(),
         signing_required: config.security.signing_required,
         encryption_required: config.security.encryption_required,
+        gmac_channels: config.security.gmac_channels.into(),
         transport_security: config.quic.transport_security == TransportSecurity::Accept,
         multichannel: config.server.multichannel,
         security_blob: auth::server_hint(),

@@ -20,6 +20,7 @@ use wire::Status;
 use wire::smbd::BufferDescriptorV1;
 
 use crate::adapter::Adapter;
+use crate::check::nonces::SigningNonces;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::{Disk, Work};
@@ -48,6 +49,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) choices: &'a mut Choices,
     pub(crate) faults: &'a Faults,
     pub(crate) adapter: &'a mut Adapter,
+    pub(crate) nonces: &'a mut SigningNonces,
     pub(crate) wishes: &'a mut Vec<Wish>,
 }
 
@@ -336,7 +338,9 @@ impl Host {
             "a response to a connection that has ended".into()
         })?;
         let invalidate = outbound.invalidate;
-        let frame = assemble(outbound, |payload| around.disk.take(payload.token))?;
+        let frame = assemble(outbound, around.nonces, |payload| {
+            around.disk.take(payload.token)
+        })?;
         around.wishes.push(Wish::Send(frame, invalidate));
         Ok(())
     }
@@ -372,6 +376,7 @@ fn write(plan: WritePlan, frame: &[u8]) -> Work {
 /// Returns the bytes of a frame, with its payloads, signed and encrypted.
 pub(crate) fn assemble(
     outbound: Outbound,
+    nonces: &mut SigningNonces,
     mut fetch: impl FnMut(&Payload) -> Check<Vec<u8>>,
 ) -> Check<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
@@ -388,7 +393,11 @@ pub(crate) fn assemble(
         if let Some(sign) = &message.sign {
             sign.apply(&mut head, &payload, message.padding);
         }
-        parts.extend([head, payload, vec![0; usize::from(message.padding)]]);
+        let padding = vec![0; usize::from(message.padding)];
+        if outbound.encryption.is_none() {
+            nonces.record(message.sign.as_ref(), &[&head, &payload, &padding])?;
+        }
+        parts.extend([head, payload, padding]);
     }
     let mut frame = Vec::new();
     if let Some(encryption) = &outbound.encryption {

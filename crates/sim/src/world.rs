@@ -23,6 +23,7 @@ use crate::Report;
 use crate::adapter::Adapter;
 use crate::check::contents::Contents;
 use crate::check::locks::Locks;
+use crate::check::nonces::SigningNonces;
 use crate::check::opens::Opens;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
@@ -87,6 +88,7 @@ pub(crate) struct World {
     server_timer: Timer,
     accounts: Arc<AcceptorConfig>,
     disk: Disk,
+    nonces: SigningNonces,
     links: BTreeMap<u64, Link>,
     next_link: u64,
     clients: Vec<Client>,
@@ -110,6 +112,7 @@ impl World {
         let server = Server::new(config, schedule.now());
         Self {
             disk: Disk::new(shares, scenario, choices.fork()),
+            nonces: SigningNonces::default(),
             scenario: scenario.clone(),
             faults: scenario.faults.clone(),
             choices,
@@ -453,6 +456,7 @@ impl World {
             choices: &mut self.choices,
             faults: &self.faults,
             adapter: &mut link.adapter,
+            nonces: &mut self.nonces,
             wishes: &mut wishes,
         };
         call(&mut link.host, &mut around)?;

@@ -11,6 +11,7 @@ use wire::dialect::Dialect;
 use wire::upcase::is_same_name;
 
 use crate::file::ShareId;
+use crate::server::GmacChannels;
 use crate::token::Token;
 
 /// Default maximum length of a READ, WRITE and transaction in bytes: 8 MiB, as in Windows.
@@ -48,6 +49,9 @@ pub struct Config {
     pub transport_security: bool,
     /// Whether a session may use several connections. \[MS-SMB2\] 3.3.1.5, IsMultiChannelCapable
     pub multichannel: bool,
+    /// How the server protects sessions of several connections if AES-GMAC is the best signing
+    /// algorithm of both peers.
+    pub gmac_channels: GmacChannels,
     /// Ciphers that the server accepts, the preferred one first.
     pub ciphers: Vec<Cipher>,
     /// Signing algorithms that the server accepts, the preferred one first.
@@ -163,6 +167,7 @@ impl Default for Config {
             transport_security: false,
             multichannel: true,
             ciphers: CIPHER_PREFERENCE.to_vec(),
+            gmac_channels: GmacChannels::default(),
             signing_algorithms: SIGNING_PREFERENCE.to_vec(),
             max_read: MAX_IO,
             max_write: MAX_IO,

@@ -18,6 +18,7 @@ mod channel_sequence;
 mod connection;
 mod context;
 mod disconnected;
+mod gmac;
 mod lock_sequence;
 mod negotiated;
 mod notices;
@@ -59,6 +60,7 @@ mod watch;
 mod write;
 
 pub use connection::{Connection, Summary};
+pub use gmac::GmacChannels;
 pub use snapshot::{
     LockSnapshot, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, SnapshotLimits, TreeSnapshot,
 };

@@ -19,6 +19,7 @@ use crate::server::connection::Connection;
 use crate::server::connection::reply::Answer;
 use crate::server::connection::task::{self, Flow, Task};
 use crate::server::context::Reply;
+use crate::server::gmac::{Agreement, Offered};
 use crate::server::negotiated::Negotiated;
 use crate::server::sizes::Sizes;
 use crate::time::Now;
@@ -72,19 +73,18 @@ impl Connection {
     fn agree(&self, dialect: Dialect, request: &Request<'_>, offer: Option<&Offer>) -> Negotiated {
         let config = &self.server.config;
         let has_large_mtu = dialect >= Dialect::SMB_2_1 && self.carrier.large_frames;
-        let (cipher, signing) = match offer {
-            Some(offer) => (best_cipher(config, offer), best_signing(config, offer)),
-            None => (
-                implied_cipher(config, dialect, request),
-                implied_signing(dialect),
-            ),
+        let cipher = match offer {
+            Some(offer) => best_cipher(config, offer),
+            None => implied_cipher(config, dialect, request),
         };
+        let is_asked = request.capabilities.contains(Capabilities::MULTI_CHANNEL);
+        let is_multichannel = config.multichannel && dialect >= Dialect::SMB_3_0 && is_asked;
+        let agreed = agree_signing(config, dialect, offer, cipher, is_multichannel);
         let mut capabilities = Capabilities::NONE;
         if has_large_mtu {
             capabilities |= Capabilities::LARGE_MTU;
         }
-        let is_asked = request.capabilities.contains(Capabilities::MULTI_CHANNEL);
-        if config.multichannel && dialect >= Dialect::SMB_3_0 && is_asked {
+        if agreed.is_multichannel {
             capabilities |= Capabilities::MULTI_CHANNEL;
         }
         // [MS-SMB2] 3.3.5.4: in 3.1.1 the context says it.
@@ -94,13 +94,14 @@ impl Connection {
         Negotiated {
             dialect,
             cipher,
-            signing,
+            signing: agreed.signing,
             has_large_mtu,
             capabilities,
             security_mode: security_mode(config),
             client_guid: request.client_guid,
             client_capabilities: request.capabilities,
             client_security_mode: request.security_mode,
+            encrypts: agreed.encrypts,
             transport_security: self.accepts_transport_security(offer),
         }
     }
@@ -213,6 +214,7 @@ fn smb1_negotiated(config: &Config, dialect: Dialect) -> Negotiated {
         client_guid: Guid::default(),
         client_capabilities: Capabilities::NONE,
         client_security_mode: SecurityMode::NONE,
+        encrypts: false,
         transport_security: false,
     }
 }
@@ -312,13 +314,46 @@ fn best_cipher(config: &Config, offer: &Offer) -> Option<Cipher> {
     config.ciphers.iter().copied().find(is_offered)
 }
 
+/// The signing algorithm, and what the policy for AES-GMAC makes of several channels.
+fn agree_signing(
+    config: &Config,
+    dialect: Dialect,
+    offer: Option<&Offer>,
+    cipher: Option<Cipher>,
+    is_multichannel: bool,
+) -> Agreement {
+    let offered = match offer {
+        Some(offer) => offered_signing(config, offer, cipher.is_some()),
+        None => Offered {
+            best: implied_signing(dialect),
+            other: None,
+            has_cipher: cipher.is_some(),
+        },
+    };
+    if is_multichannel {
+        config.gmac_channels.agree(offered)
+    } else {
+        Agreement {
+            signing: offered.best,
+            is_multichannel,
+            encrypts: false,
+        }
+    }
+}
+
 /// Without an offer it is AES-CMAC. \[MS-SMB2\] 3.3.5.4
-fn best_signing(config: &Config, offer: &Offer) -> SigningAlgorithm {
+fn offered_signing(config: &Config, offer: &Offer, has_cipher: bool) -> Offered {
     let offered = offer.signing.as_deref().unwrap_or_default();
     let is_offered =
         |algorithm: &SigningAlgorithm| offered.contains(&context::SigningAlgorithm(algorithm.id()));
-    let best = config.signing_algorithms.iter().copied().find(is_offered);
-    best.unwrap_or(SigningAlgorithm::AesCmac)
+    let mut common = config.signing_algorithms.iter().copied().filter(is_offered);
+    let best = common.next().unwrap_or(SigningAlgorithm::AesCmac);
+    let is_other = |algorithm: &SigningAlgorithm| *algorithm != SigningAlgorithm::AesGmac;
+    Offered {
+        best,
+        other: common.find(is_other),
+        has_cipher,
+    }
 }
 
 /// In 3.0 and 3.0.2 a capability stands for AES-128-CCM.

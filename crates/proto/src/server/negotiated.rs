@@ -21,6 +21,8 @@ pub(super) struct Negotiated {
     pub(super) client_guid: Guid,
     pub(super) client_capabilities: Capabilities,
     pub(super) client_security_mode: SecurityMode,
+    /// Whether sessions of named users are encrypted: see [`GmacChannels`](super::GmacChannels).
+    pub(super) encrypts: bool,
     /// Connection.AcceptTransportSecurity: the transport replaces SMB encryption.
     pub(super) transport_security: bool,
 }

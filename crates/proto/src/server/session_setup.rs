@@ -10,7 +10,7 @@ use crypto::{EncryptionKey, PreauthHash, SigningKey};
 use spin::Mutex;
 use wire::dialect::{Dialect, SecurityMode};
 use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
-use wire::{SessionId, Status};
+use wire::{Header, SessionId, Status};
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::login::{Accepted, AccountKind, Authenticate, Authenticated, ConversationId};
@@ -19,6 +19,7 @@ use crate::server::connection::Connection;
 use crate::server::connection::login::{Login, LoginStep, Purpose};
 use crate::server::connection::task::{self, Flow, Task, TaskId, Then};
 use crate::server::context::Reply;
+use crate::server::gmac::BindingNonces;
 use crate::server::negotiated::Negotiated;
 use crate::server::session::{EncryptionKeys, Origin, Session, SessionState};
 use crate::time::Now;
@@ -212,7 +213,7 @@ impl Connection {
             return Err(Status::USER_SESSION_DELETED);
         };
         let session = match &login.purpose {
-            Purpose::New => self.establish(id, &login, accepted, security_mode)?,
+            Purpose::New => self.establish(&request.header, &login, accepted, security_mode)?,
             Purpose::Renewal => {
                 let found = self.find_session(id);
                 let session = found.ok_or(Status::USER_SESSION_DELETED)?;
@@ -235,15 +236,17 @@ impl Connection {
     /// Makes the session of a first login.
     fn establish(
         &mut self,
-        id: SessionId,
+        header: &Header,
         login: &Login,
         accepted: &Accepted,
         security_mode: SecurityMode,
     ) -> Result<Arc<Session>, Status> {
+        let id = header.session_id;
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         let config = &self.server.config;
         let is_named = accepted.account.kind == AccountKind::Named;
-        let must_encrypt = self.must_encrypt(config.encryption_required);
+        let encrypts = config.encryption_required || is_named && negotiated.encrypts;
+        let must_encrypt = self.must_encrypt(encrypts);
         // Without a key a session can be neither signed nor encrypted.
         if !is_named && (config.signing_required || must_encrypt) {
             return Err(Status::ACCESS_DENIED);
@@ -263,13 +266,17 @@ impl Connection {
                 cipher: negotiated.cipher,
                 signing: negotiated.signing,
                 client_guid: negotiated.client_guid,
+                is_multichannel: self.has_multichannel(),
                 signing_key: signing.clone(),
+                binding_nonces: BindingNonces::new(
+                    header.message_id.min(self.window.lowest_unused()),
+                ),
                 quotas: self.quotas.clone(),
             },
             state: Mutex::new(SessionState {
                 account: accepted.account.clone(),
                 signing_required: is_named && is_signing_wanted,
-                encrypt: config.encryption_required,
+                encrypt: encrypts,
                 encryption_keys: keys
                     .as_ref()
                     .and_then(|keys| encryption_keys(negotiated, keys)),

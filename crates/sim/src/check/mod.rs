@@ -2,6 +2,7 @@
 
 pub(crate) mod contents;
 pub(crate) mod locks;
+pub(crate) mod nonces;
 pub(crate) mod opens;
 pub(crate) mod store;
 

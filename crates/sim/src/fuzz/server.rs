@@ -13,6 +13,7 @@ use wire::{Command, Flags, Header};
 use super::decode::pieces;
 use crate::adapter::{Adapter, RDMA};
 use crate::check::Check;
+use crate::check::nonces::SigningNonces;
 use crate::choices::Choices;
 use crate::host::{Host, Surroundings, Wish};
 use crate::scenario::{Faults, Protection, Scenario};
@@ -239,6 +240,7 @@ impl Guest {
             choices: &mut self.choices,
             faults: &faults,
             adapter: &mut self.adapter,
+            nonces: &mut SigningNonces::default(),
             wishes: &mut wishes,
         };
         call(&mut self.host, &mut around)?;

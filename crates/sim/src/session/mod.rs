@@ -24,6 +24,7 @@ mod world;
 use std::time::Duration;
 
 use proto::carrier::Carrier;
+use proto::server::GmacChannels;
 use wire::dialect::Dialect;
 
 use crate::adapter::{TRANSPORTS, mixable};
@@ -57,6 +58,8 @@ pub struct Sessions {
     pub restart: u16,
     /// Transports to choose from.
     pub transports: Vec<Carrier>,
+    /// The server's protection of sessions of several channels.
+    pub gmac_channels: GmacChannels,
 }
 
 /// The result of a run of sessions.
@@ -111,6 +114,7 @@ impl Sessions {
             hold: Duration::ZERO,
             restart: 0,
             transports: mixable(),
+            gmac_channels: GmacChannels::Encrypt,
         }
     }
 
@@ -153,7 +157,14 @@ impl Sessions {
         if choices.per_mille(150) {
             dialects = vec![Dialect::SMB_2_0_2, Dialect::SMB_2_1];
         }
+        let gmac_channels = choices.pick(&[
+            GmacChannels::Encrypt,
+            GmacChannels::Cmac,
+            GmacChannels::Single,
+            GmacChannels::Allow,
+        ]);
         Self {
+            gmac_channels,
             sessions: 1 + choices.index(3),
             channels: 1 + choices.index(4),
             operations: 60 + choices.below(120) as u32,

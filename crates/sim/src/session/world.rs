@@ -8,6 +8,7 @@ use auth::AcceptorConfig;
 use proto::id::{ConnectionId, OpId};
 use proto::notice::Notice;
 use proto::server::Server;
+use proto::server::config::Config;
 use proto::time::Instant;
 use proto::violation::Violation;
 
@@ -16,6 +17,7 @@ use super::books::Books;
 use super::peer::{Around, Order, Peer, Phase, THOUGHT};
 use super::{Outcome, Sessions};
 use crate::adapter::Adapter;
+use crate::check::nonces::SigningNonces;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::Disk;
@@ -75,6 +77,7 @@ pub(super) struct World {
     server: Arc<Server>,
     accounts: Arc<AcceptorConfig>,
     disk: Disk,
+    nonces: SigningNonces,
     links: BTreeMap<u64, Link>,
     next_link: u64,
     /// Intact connections.
@@ -86,6 +89,13 @@ pub(super) struct World {
     outcome: Outcome,
 }
 
+fn server_config(scenario: &Sessions) -> Config {
+    Config {
+        gmac_channels: scenario.gmac_channels,
+        ..config(&Scenario::calm())
+    }
+}
+
 impl World {
     pub(super) fn new(scenario: &Sessions, mut choices: Choices) -> Self {
         let schedule = Schedule::new();
@@ -94,7 +104,7 @@ impl World {
             scenario: scenario.clone(),
             faults: scenario.faults.clone(),
             is_calm: false,
-            server: Server::new(config(&Scenario::calm()), schedule.now()),
+            server: Server::new(server_config(scenario), schedule.now()),
             accounts: login::accounts(1),
             disk,
             choices,
@@ -104,6 +114,7 @@ impl World {
             whole: BTreeSet::new(),
             peers: Vec::new(),
             books: Books::default(),
+            nonces: SigningNonces::for_policy(scenario.gmac_channels),
             deadline: None,
             outcome: Outcome::default(),
         };
@@ -269,7 +280,7 @@ impl World {
     /// The server process ends, and a new one starts.
     fn restart(&mut self) {
         self.outcome.restarts += 1;
-        self.server = Server::new(config(&Scenario::calm()), self.schedule.now());
+        self.server = Server::new(server_config(&self.scenario), self.schedule.now());
         self.disk.crash();
         self.whole.clear();
         let ids: Vec<u64> = self.links.keys().copied().collect();
@@ -380,6 +391,7 @@ impl World {
             choices: &mut self.choices,
             faults: &self.faults,
             adapter: &mut link.adapter,
+            nonces: &mut self.nonces,
             wishes: &mut wishes,
         };
         call(host, &mut around)?;
@@ -498,6 +510,7 @@ impl World {
             now: self.schedule.now(),
             scenario: &self.scenario,
             books: &mut self.books,
+            nonces: &mut self.nonces,
             outcome: &mut self.outcome,
             orders: &mut orders,
             whole: &self.whole,

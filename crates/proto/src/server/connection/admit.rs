@@ -33,7 +33,10 @@ impl Connection {
         request.session = found.map(|(session, _)| session);
         task.chain.session = request.session.as_ref().map(|session| session.id);
         if let (Some(session), Some(rules)) = (&request.session, &rules) {
-            check_encryption(session, self.must_encrypt(rules.encrypt), task)?;
+            // A login again may come unencrypted, with a signature: [MS-SMB2] 3.3.5.2.9.
+            let is_login = header.command == Command::SESSION_SETUP;
+            let must_encrypt = !is_login && self.must_encrypt(rules.encrypt);
+            check_encryption(session, must_encrypt, task)?;
         }
         check_command(header.command)?;
         check_flags(header, self.dialect())?;
@@ -103,7 +106,9 @@ impl Connection {
                 (true, _) => Err(Status::USER_SESSION_DELETED),
             };
         };
-        if !is_signed && !rules.signing_required {
+        // Of a session that is encrypted, only a login comes unencrypted: signed. Samba's client
+        // signs it, and expects the signature of the answer.
+        if !is_signed && !rules.signing_required && !self.must_encrypt(rules.encrypt) {
             return Ok(());
         }
         let key = session.signing_key(self.id).ok_or(Status::ACCESS_DENIED)?;

@@ -22,8 +22,9 @@ use crate::server::session_setup::{is_of_same_user, key_schedule, short_key};
 use crate::time::Now;
 
 impl Connection {
-    /// The session that a leg of a binding means, if this connection may carry it. The answer,
-    /// success or error, is signed with the key of the session: the client knows no other yet.
+    /// The session that a leg of a binding means, if this connection may carry it. If the signature
+    /// of the request is valid, the answer is signed with the key of the session, be it a success
+    /// or an error: the client knows no other key yet. AES-GMAC signs it only with an unused nonce.
     ///
     /// The checks come in the order of Samba, which is that of Windows as smbtorture
     /// smb2.session.bind_negative_* knows it. As on Windows, and other than on Samba, the
@@ -44,8 +45,15 @@ impl Connection {
         let is_signed = header.flags.contains(Flags::SIGNED);
         let key = session.origin.signing_key.clone();
         let is_bound = self.sessions.contains_key(&session.id);
-        if is_signed && !is_bound {
+        let is_verified = key
+            .as_ref()
+            .is_some_and(|key| is_signed && is_signed_with(key, header, message));
+        let policy = self.server.config.gmac_channels;
+        if is_verified && !is_bound && session.origin.may_sign_binding(policy, header.message_id) {
             request.sign.clone_from(&key);
+        }
+        if !session.origin.may_bind(policy) {
+            return Err(Status::REQUEST_NOT_ACCEPTED);
         }
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         check_signing_algorithm(negotiated, &session.origin)?;
@@ -61,8 +69,10 @@ impl Connection {
             return Err(Status::REQUEST_NOT_ACCEPTED);
         }
         // Guest and anonymous sessions have no keys.
-        let key = key.ok_or(Status::NOT_SUPPORTED)?;
-        if !is_signed_with(&key, header, message) {
+        if key.is_none() {
+            return Err(Status::NOT_SUPPORTED);
+        }
+        if !is_verified {
             return Err(Status::ACCESS_DENIED);
         }
         if rules.expires.is_some_and(|expires| expires <= now.instant) {

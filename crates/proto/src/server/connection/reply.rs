@@ -141,7 +141,7 @@ impl Connection {
         } = answer;
         let sign = request
             .sign
-            .filter(|_| !layout.is_encrypted)
+            .filter(|_| !layout.is_encrypted || ends_login(&request.header))
             .map(|key| Sign {
                 key,
                 nonce: SigningNonce {
@@ -227,6 +227,13 @@ impl Connection {
         let wanted = self.charge(header).saturating_add(beyond);
         self.window.grant(wanted)
     }
+}
+
+/// Whether an answer ends a login with success. It is signed within an encrypted frame as well, as
+/// Samba does: Samba's client checks the signature of a login again (smb2.session.reauth1).
+/// \[MS-SMB2\] 3.3.5.5.3
+fn ends_login(header: &Header) -> bool {
+    header.command == Command::SESSION_SETUP && header.status == Status::SUCCESS
 }
 
 /// Whether an answer is of a login that has more legs: signed where it is to bind a connection.

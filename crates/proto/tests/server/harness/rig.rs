@@ -13,7 +13,7 @@ use proto::id::{ConnectionId, OpId};
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated};
 use proto::notice::Notice;
 use proto::server::config::{Config, Share, ShareKind};
-use proto::server::{Connection, Server};
+use proto::server::{Connection, GmacChannels, Server};
 use proto::time::Now;
 use proto::token::Token;
 use proto::violation::Violation;
@@ -92,6 +92,7 @@ impl Rig {
         let mut config = Config {
             security_blob: b"the server's first word".to_vec(),
             shares: vec![Arc::new(share("files")), Arc::new(ipc)],
+            gmac_channels: GmacChannels::Allow,
             ..Config::default()
         };
         change(&mut config);
