@@ -112,6 +112,8 @@ pub struct Plan {
     pub encryption_required: bool,
     /// Whether the server advertises several connections to its one interface.
     pub channels: bool,
+    /// `security.gmac_channels` of smbeam, as `allow`; none: the default.
+    pub gmac_channels: Option<&'static str>,
     /// The highest dialect that is spoken, as `3.0.2`; none: every one.
     pub max_dialect: Option<&'static str>,
     /// More limits of smbeam, as `name = value`; smbd has none of them.

@@ -167,6 +167,9 @@ impl Side {
             shares: vec![share(Storage::Tmpfs), share(Storage::Disk)],
             samba_globals: options.smb_conf.clone(),
             binary: contender.binary.clone(),
+            // As smbd: with the default, smbeam encrypts what the other server only signs, or
+            // sends without protection.
+            gmac_channels: Some("allow"),
             ..Plan::default()
         };
         let mut server = Server::start_as(contender.subject, Some(lab), None, plan)?;

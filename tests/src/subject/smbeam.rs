@@ -107,6 +107,9 @@ fn table(site: &Site<'_>) -> Table {
         "encryption_required".into(),
         plan.encryption_required.into(),
     );
+    if let Some(choice) = plan.gmac_channels {
+        security.insert("gmac_channels".into(), choice.into());
+    }
     if let Some(dialect) = plan.max_dialect {
         security.insert("max_dialect".into(), dialect.into());
     }

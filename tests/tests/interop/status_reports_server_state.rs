@@ -78,7 +78,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
         ensure!(connection["transport"] == peer.transport.name(), "{status}");
         ensure!(connection["dialect"] == "3.1.1", "{status}");
         ensure!(connection["cipher"] == "AES-128-GCM", "{status}");
-        ensure!(connection["signing"] == "AES-GMAC", "{status}");
+        ensure!(connection["signing"] == "AES-CMAC", "{status}");
         ensure!(connection["received"].as_u64() > Some(0), "{status}");
         ensure!(connection["sent"].as_u64() > Some(0), "{status}");
         ensure!(
@@ -151,7 +151,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
     for word in [
         "CONNECTION",
         "alice",
-        "AES-GMAC",
+        "AES-CMAC",
         "open",
         "read,write",
         SHARE,

@@ -23,6 +23,9 @@ const OVER_QUIC: [&str; 5] = [
 ];
 /// Those that run on a share past the page cache as well: what moves data, and what makes files.
 const PAST_THE_CACHE: [&str; 3] = ["smb2.read.", "smb2.rw.", "smb2.create."];
+/// Those that run with the default of `security.gmac_channels` as well. All others run with the
+/// value `allow`, as with other servers: smbtorture announces MULTI_CHANNEL and AES-GMAC.
+const WITH_DEFAULT_CHANNELS: [&str; 2] = ["smb2.session.", "smb2.multichannel."];
 /// What measures is only to work, over both.
 const BENCH: &str = "smb2.bench.read";
 /// Tests that send CHANGE_NOTIFY on one connection and change the directory on another one, without
@@ -40,9 +43,16 @@ type Way = fn(&Lab, &Server, &str) -> Result<Verdict>;
 /// The server that the tests share, started by the first and again after each failure.
 type Shared = RefCell<Option<(Scratch, Server)>>;
 
+/// The servers: with `security.gmac_channels = "allow"`, and with its default.
+#[derive(Default)]
+struct Servers {
+    allowing: Shared,
+    default: Shared,
+}
+
 pub(crate) fn tests() -> Vec<Test> {
     match lists() {
-        Ok((tests, known)) => cases(&tests, &Rc::new(known)),
+        Ok(lists) => cases(lists),
         // The lists are part of the tree: without them the module has one case, which fails.
         Err(error) => {
             let text = format!("{error:#}");
@@ -51,21 +61,32 @@ pub(crate) fn tests() -> Vec<Test> {
     }
 }
 
-fn cases(tests: &[String], known: &Rc<KnownFailures>) -> Vec<Test> {
-    let shared = Rc::new(Shared::default());
-    let names = tests.to_vec();
-    let listed = known.clone();
+fn cases((tests, known, with_default): Lists) -> Vec<Test> {
+    let servers = Rc::new(Servers::default());
+    let (known, with_default) = (Rc::new(known), Rc::new(with_default));
+    let names = tests.clone();
+    let listed = [known.clone(), with_default.clone()];
     let mut all = vec![Test::new("known_failures_are_tests", move || {
-        all_exist(&listed, &names)
+        listed.iter().try_for_each(|list| all_exist(list, &names))
     })];
     for test in tests.iter().map(String::as_str).chain([BENCH]) {
         let case = |title: &str, way: Way| {
-            let (shared, known, test) = (shared.clone(), known.clone(), test.to_owned());
+            let (servers, known, test) = (servers.clone(), known.clone(), test.to_owned());
             let is_alone = WITHOUT_LOAD.contains(&test.as_str());
-            let case = Test::new(title, move || known.judge(&test, run(&shared, &test, way)?));
+            let case = Test::new(title, move || {
+                known.judge(&test, run(&servers.allowing, Some("allow"), &test, way)?)
+            });
             if is_alone { case.alone() } else { case }
         };
         all.push(case(test, torture::run));
+        if goes_with_default_channels(test) {
+            let (servers, known, test) = (servers.clone(), with_default.clone(), test.to_owned());
+            let title = format!("{test}.with_default_channels");
+            all.push(Test::new(&title, move || {
+                let verdict = run(&servers.default, None, &test, torture::run)?;
+                known.judge(&test, verdict)
+            }));
+        }
         if goes_over_quic(test) {
             all.push(case(&format!("{test}.over_quic"), torture::run_over_quic));
         }
@@ -75,6 +96,14 @@ fn cases(tests: &[String], known: &Rc<KnownFailures>) -> Vec<Test> {
         }
     }
     all
+}
+
+/// smbd has no such setting.
+fn goes_with_default_channels(test: &str) -> bool {
+    let is_chosen = WITH_DEFAULT_CHANNELS
+        .iter()
+        .any(|suite| test.starts_with(suite));
+    Subject::chosen() == Subject::Smbeam && is_chosen
 }
 
 /// smbd has no QUIC without a module of the kernel's.
@@ -89,10 +118,14 @@ fn goes_past_the_cache(test: &str) -> bool {
     Subject::chosen() == Subject::Smbeam && is_chosen
 }
 
-fn lists() -> Result<(Vec<String>, KnownFailures)> {
+/// The tests, and those that are known to fail with each of the servers.
+type Lists = (Vec<String>, KnownFailures, KnownFailures);
+
+fn lists() -> Result<Lists> {
     Ok((
         torture::passed_by_samba()?,
         KnownFailures::of(Subject::chosen())?,
+        KnownFailures::with_default_channels()?,
     ))
 }
 
@@ -106,12 +139,17 @@ fn all_exist(known: &KnownFailures, tests: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
+fn run(
+    shared: &Shared,
+    gmac_channels: Option<&'static str>,
+    test: &str,
+    way: Way,
+) -> Result<Verdict> {
     let lab = Lab::find()?;
     let mut shared = shared.borrow_mut();
     if shared.is_none() {
         let scratch = Scratch::new("torture-share")?;
-        let server = Server::start(&lab, plan(&scratch)?)?;
+        let server = Server::start(&lab, plan(&scratch, gmac_channels)?)?;
         *shared = Some((scratch, server));
     }
     let (scratch, server) = shared.as_ref().context("it was just started")?;
@@ -129,8 +167,9 @@ fn run(shared: &Shared, test: &str, way: Way) -> Result<Verdict> {
 
 /// The shares. Samba accepts every login without a name; smbeam does so if a share allows guests.
 /// Some tests of smb2.session change to such a login and back.
-fn plan(scratch: &Scratch) -> Result<Plan> {
+fn plan(scratch: &Scratch, gmac_channels: Option<&'static str>) -> Result<Plan> {
     let mut plan = Plan::sharing(&scratch.open_directory("share")?);
+    plan.gmac_channels = gmac_channels;
     plan.shares.push(Share {
         guests: true,
         ..Share::new("open", &scratch.open_directory("open")?)
