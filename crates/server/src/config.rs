@@ -359,14 +359,15 @@ impl ShareSection {
     }
 }
 
-/// The treatment of file names that SMB cannot carry. See [`NameMapping`].
+/// The value of `names` in a section `[[share]]`: treatment of Linux file names that SMB cannot
+/// carry, such as names with a colon or with a dot at the end. See [`NameMapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Names {
-    /// Clients see them under other names.
+    /// Clients see such files under mapped names.
     #[default]
     Map,
-    /// Clients do not see them.
+    /// Clients do not see such files, and cannot create them.
     Hide,
 }
 

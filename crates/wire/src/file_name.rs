@@ -40,19 +40,23 @@ const LAST_DOT: char = '\u{f029}';
 /// The code point of the byte 0; a byte of 0x80 or more follows as the difference.
 const BYTES: u32 = 0xef00;
 
-/// What happens to names that SMB cannot carry.
+/// Treatment of Linux file names that SMB cannot carry: names with control characters, with one of
+/// `" * : < > ? \ |`, with a dot or blank at the end, or that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameMapping {
-    /// They are mapped to other names, in both directions.
+    /// Clients see such files under mapped names: reserved characters become private-use code
+    /// points as on macOS, and invalid bytes become U+EF80 to U+EFFF. A mapped name of a client
+    /// leads back to the original name.
     #[default]
     Map,
-    /// They are hidden: not listed, not opened, and not created.
+    /// Such files are hidden: the server does not list, open or create them.
     Hide,
 }
 
 impl NameMapping {
-    /// Returns the SMB name of a file with the name `disk` in a Linux directory; `None` if the file
-    /// is hidden. `.` and `..` stay as they are.
+    /// Returns the name that clients see for a file with the name `disk` in a Linux directory.
+    /// `None` if [`Hide`](Self::Hide) hides the file. `.` and `..` stay as they are. The result has
+    /// at most one UTF-16 unit for each byte of `disk`.
     pub fn to_wire(self, disk: &[u8]) -> Option<Cow<'_, str>> {
         match self {
             Self::Map => Some(to_wire(disk)),
@@ -60,9 +64,9 @@ impl NameMapping {
         }
     }
 
-    /// Returns the name as [`to_wire`](Self::to_wire) writes it: a name in SMB can end in a dot or
-    /// a blank, and then means the same file as its mapped form. `None` if no file can have the
-    /// name.
+    /// Returns the form of a client's name that [`to_wire`](Self::to_wire) writes. The two differ
+    /// if the client sends a dot or a blank at the end of the name unmapped. `None` if no file on
+    /// the disk can have the name.
     pub fn canonical(self, wire: &str) -> Option<Cow<'_, str>> {
         if !is_component(wire) {
             return None;
@@ -76,8 +80,9 @@ impl NameMapping {
         }
     }
 
-    /// Returns the name on a Linux disk of a file with an SMB name. `None` if no file can have the
-    /// name. The result is never empty, `.` or `..`, and contains neither `/` nor NUL.
+    /// Returns the name in a Linux directory of a file with the SMB name `wire`: the inverse of
+    /// [`to_wire`](Self::to_wire). `None` if no file can have the name. The result is never empty,
+    /// `.` or `..`, and contains neither `/` nor NUL.
     pub fn to_disk(self, wire: &str) -> Option<Cow<'_, [u8]>> {
         match (self.canonical(wire)?, self) {
             (Cow::Borrowed(name), Self::Map) => Some(bytes_of(name)),

@@ -10,7 +10,9 @@ use alloc::string::String;
 
 use table::RANGES;
 
-/// Returns the upper case of a character, or the character itself if Windows has none for it.
+/// Returns the upper case of a character by the table of Windows. Returns the character itself if
+/// the table has no upper case for it, as for the German sharp s and for characters beyond 16 bits.
+/// \[MS-UCODEREF\] 3.1.5.3
 pub fn upcase(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_uppercase();
@@ -32,12 +34,14 @@ fn upcase_unit(unit: u16) -> u16 {
     }
 }
 
-/// Returns the upper case of a name: equal names in any case have the same one.
+/// Returns the name with each character in upper case, as [`upcase`] does it. Two names that differ
+/// only in case have the same result.
 pub fn upcased(name: &str) -> String {
     name.chars().map(upcase).collect()
 }
 
-/// Returns whether two names are equal without regard to case.
+/// Returns whether two names are equal without regard to case, that is, equal after [`upcase`] of
+/// each character. Does not normalize the names.
 pub fn is_same_name(one: &str, other: &str) -> bool {
     one.chars().map(upcase).eq(other.chars().map(upcase))
 }

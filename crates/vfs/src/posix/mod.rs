@@ -91,7 +91,7 @@ pub struct Options {
     pub directory_mode: u32,
     /// Whether files with a name that starts with a dot have the attribute HIDDEN.
     pub hide_dot_files: bool,
-    /// The treatment of file names that SMB cannot carry.
+    /// Treatment of file names that SMB cannot carry: mapped to other names, or hidden.
     pub names: NameMapping,
     /// Maximum memory in bytes, estimated, of the index of names in directories.
     pub index_bytes: usize,
