@@ -14,8 +14,9 @@ use ring::{Either, Handle, Signal, either};
 /// Shortest sleep. Without it, a time-out in the past would start a task at once, again and again.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// The owner of a core with time-outs, which a [`Timer`] calls when the next one is due. Server and
-/// client connections implement it.
+/// The owner of a protocol core with time-outs, which a [`Timer`] calls when the next one is due. A
+/// core is the state of one connection without I/O. Server and client connections implement this
+/// trait.
 pub trait TimeoutHandler: 'static {
     /// Returns the timer of this owner. Each core has one.
     fn timer(&self) -> &Timer;
@@ -37,8 +38,8 @@ pub trait TimeoutHandler: 'static {
     fn timeout(self: &Rc<Self>);
 }
 
-/// State of the timer of one core: the time until which a task sleeps. Its owner stores it and
-/// returns it from [`TimeoutHandler::timer`].
+/// State of the timer of one protocol core: the time until which a task sleeps. Its owner stores it
+/// and returns it from [`TimeoutHandler::timer`].
 #[derive(Debug, Default)]
 pub struct Timer {
     /// Earliest time for which a task sleeps.

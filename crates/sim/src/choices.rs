@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Makes decisions. Two sources with the same seed or the same bytes make the same decisions.
+/// A deterministic source of random decisions for a simulation, from a seed or from the bytes of a
+/// fuzzer. Two sources with the same seed or the same bytes make the same decisions.
 #[derive(Clone, Debug)]
 pub struct Choices {
     state: u64,
@@ -12,7 +13,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Returns a source that follows from a number.
+    /// Returns a source of pseudorandom decisions that follow from the number `seed`.
     pub fn from_seed(seed: u64) -> Self {
         Self {
             state: seed,
@@ -31,19 +32,19 @@ impl Choices {
         }
     }
 
-    /// Returns a separate source for a part of the world, so that a change in one part does not
-    /// change all others.
+    /// Returns a new source with decisions that follow from this one, for one part of a simulation.
+    /// A change in the number of decisions of that part does not change those of other parts.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::from_seed(self.number())
     }
 
-    /// Returns whether the bytes of a fuzzer are used up.
+    /// Returns whether all bytes of a fuzzer are used; always false for a source with a seed.
     pub fn is_exhausted(&self) -> bool {
         self.is_scripted && self.script.is_empty()
     }
 
-    /// Returns any number.
+    /// Returns a pseudorandom number from the whole range of `u64`.
     pub fn number(&mut self) -> u64 {
         if self.is_scripted {
             return u64::from_le_bytes(std::array::from_fn(|_| {
@@ -58,7 +59,7 @@ impl Choices {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `bound`, which must not be 0.
+    /// Returns a pseudorandom number from 0 to `bound - 1`. `bound` must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is something to choose from");
         if self.is_scripted && bound <= 256 {
@@ -67,7 +68,7 @@ impl Choices {
         self.number() % bound
     }
 
-    /// Returns an index below `bound`, which must not be 0.
+    /// Returns a pseudorandom index from 0 to `len - 1`. `len` must not be 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
@@ -77,7 +78,7 @@ impl Choices {
         chance > 0 && self.below(1000) < u64::from(chance)
     }
 
-    /// Returns one of several values.
+    /// Returns one of the values in `among`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, among: &[T]) -> T {
         among[self.index(among.len())]
     }

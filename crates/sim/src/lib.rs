@@ -49,30 +49,32 @@ pub use scenario::{Faults, Protection, Scenario};
 use check::Check;
 use world::World;
 
-/// The result of a run.
+/// Counts of the events in one simulation, from [`run`]. A test checks with them that the rare
+/// events occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Number of events.
+    /// Number of simulated events, such as the arrival of a frame or the end of a disk operation.
     pub steps: u64,
-    /// Number of connections.
+    /// Number of connections that clients opened in the simulation.
     pub connections: u64,
-    /// Number of requests.
+    /// Number of requests that clients sent.
     pub requests: u64,
-    /// Number of final responses.
+    /// Number of final responses that clients received.
     pub answers: u64,
-    /// Number of interim responses.
+    /// Number of interim responses (STATUS_PENDING) that clients received.
     pub interims: u64,
-    /// Number of successful server-side copies.
+    /// Number of successful server-side copies (FSCTL_SRV_COPYCHUNK).
     pub copies: u64,
-    /// Number of cells that clients read.
+    /// Number of cells that clients read. A cell is a piece of a file that the simulation writes as
+    /// a whole.
     pub cells_read: u64,
-    /// Number of reads of a cell that were compared with the writes.
+    /// Number of reads of a cell (a piece of a file) that the simulation compared with the writes.
     pub reads_checked: usize,
     /// Number of READs and WRITEs that moved their data by RDMA.
     pub remote: u64,
     /// Number of READs and WRITEs that named invalid memory, and that the server refused.
     pub refused: u64,
-    /// Number of granted locks.
+    /// Number of byte-range locks that the server granted.
     pub locks: u64,
     /// Number of locks that were granted to a waiting request.
     pub locks_waited_for: u64,
@@ -86,18 +88,18 @@ pub struct Report {
     pub timeouts_without_connection: u64,
     /// Number of connections that the server ended.
     pub violations: u64,
-    /// Reason for the last of them.
+    /// Reason for which the server ended a connection last; `None` if it ended none.
     pub last_violation: Option<Violation>,
 }
 
-/// A failed check, and how to reproduce it.
+/// A failed check of a simulation, and the numbers that reproduce it.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The seed.
+    /// The seed of the simulation. The same seed and scenario fail in the same way.
     pub seed: u64,
-    /// Number of events before the failure.
+    /// Number of simulated events before the failure.
     pub step: u64,
-    /// Description of the failure.
+    /// Description of the failed check.
     pub what: String,
 }
 
@@ -110,7 +112,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Runs a scenario.
+/// Runs the simulation of a scenario with the decisions of `seed`: clients use one server while
+/// faults occur. Returns the counts of the events.
 ///
 /// # Errors
 /// Fails if a check fails. The same seed and scenario fail in the same way.

@@ -8,71 +8,74 @@ use wire::dialect::Dialect;
 use crate::adapter::carriers;
 use crate::choices::Choices;
 
-/// How a client protects its messages.
+/// Protection of the messages of a simulated client: signing and encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Only where the protocol requires it.
+    /// Messages are signed only where the protocol requires it, and not encrypted.
     Plain,
-    /// Every message is signed.
+    /// The client signs every message.
     Signed,
-    /// Every message is encrypted; it is signed in dialects without encryption.
+    /// The client encrypts every message. In dialects without encryption it signs every message
+    /// instead.
     Encrypted,
 }
 
-/// The parameters of a run.
+/// The parameters of a simulation of clients and one server: numbers, choices and faults.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Number of accounts.
+    /// Number of user accounts. Each user has separate connections.
     pub users: usize,
-    /// Number of connections of each user.
+    /// Number of connections that each user opens.
     pub connections_per_user: usize,
-    /// Number of operations of each connection.
+    /// Number of operations that the client of each connection executes.
     pub operations: u32,
     /// Maximum number of requests of one client in flight.
     pub depth: usize,
-    /// Transports to choose from.
+    /// Transports from which each connection chooses one at random.
     pub transports: Vec<Carrier>,
-    /// Dialects to choose from.
+    /// Dialects from which each connection chooses one at random.
     pub dialects: Vec<Dialect>,
-    /// Protections to choose from.
+    /// Protections from which each connection chooses one at random.
     pub protections: Vec<Protection>,
     /// Maximum number of credits of a connection.
     pub credits: u16,
     /// Whether only the owner of a file may read it.
     pub private_files: bool,
-    /// How many of a thousand opens are of one shared file. Half as many operations of a client are
-    /// locks.
+    /// Number of opens per thousand that open one file, which all clients share. Half this number
+    /// of operations per thousand are locks.
     pub crowd: u16,
-    /// How long an open outlives a session that lost its connection. Zero closes it at once.
+    /// Time that an open outlives a session that lost its connection. Zero closes it at once.
     pub disconnected_open_timeout: Duration,
-    /// The faults, until the clients have sent their last operation.
+    /// The faults that occur until the clients have sent their last operation. After that no fault
+    /// occurs.
     pub faults: Faults,
 }
 
-/// The faults. Probabilities are per mille.
+/// Faults of a simulation. The numbers without another unit are probabilities per mille.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Maximum delay of a segment.
+    /// Maximum delay of a segment in the simulated network.
     pub network_delay: Duration,
-    /// A frame is split, or arrives together with the next one.
+    /// Probability per mille that a frame is split, or that it arrives together with the next one.
     pub segmented: u16,
-    /// A connection is reset, for each operation.
+    /// Probability per mille, for each operation, that the network resets the connection.
     pub reset: u16,
-    /// An operation on a file fails with a disk error.
+    /// Probability per mille that an operation on a file fails with a disk error.
     pub disk_error: u16,
-    /// An operation on a file would block.
+    /// Probability per mille that an operation on a file would block, so that it takes longer.
     pub slow_disk: u16,
-    /// Maximum duration of such an operation.
+    /// Maximum duration of an operation on a file that would block.
     pub disk_delay: Duration,
-    /// A read returns fewer bytes than requested.
+    /// Probability per mille that a read returns fewer bytes than requested.
     pub short_read: u16,
-    /// Capacity of the disk in bytes.
+    /// Capacity of the simulated disk in bytes; `None` for no limit.
     pub space: Option<u64>,
-    /// A client violates the protocol.
+    /// Probability per mille that a client sends a message that violates the protocol.
     pub mischief: u16,
-    /// An RDMA operation fails, and its connection with it.
+    /// Probability per mille that an RDMA operation fails, and its connection with it.
     pub remote: u16,
-    /// A READ or WRITE over RDMA names memory that is not registered, or an invalid list.
+    /// Probability per mille that a READ or WRITE over RDMA names memory that is not registered, or
+    /// an invalid list.
     pub invalid_memory: u16,
 }
 
@@ -127,7 +130,7 @@ const ALL_PROTECTIONS: [Protection; 3] =
     [Protection::Plain, Protection::Signed, Protection::Encrypted];
 
 impl Scenario {
-    /// Two users and no faults.
+    /// Returns a scenario with two users and without faults.
     pub fn calm() -> Self {
         Self {
             users: 2,
@@ -145,7 +148,7 @@ impl Scenario {
         }
     }
 
-    /// All faults occur now and then.
+    /// Returns a scenario in which all kinds of faults occur, each with a low probability.
     pub fn stormy() -> Self {
         Self {
             users: 3,
@@ -168,7 +171,7 @@ impl Scenario {
         }
     }
 
-    /// Clients that conflict in one file, with all faults.
+    /// Returns a scenario in which all clients use one file, with locks and all kinds of faults.
     pub fn crowded() -> Self {
         Self {
             crowd: 800,
@@ -177,7 +180,8 @@ impl Scenario {
         }
     }
 
-    /// Clients with opens that outlive lost connections, with all faults.
+    /// Returns a scenario with opens that outlive lost connections and with all kinds of faults.
+    /// `seed` chooses the details.
     pub fn disconnecting(seed: u64) -> Self {
         let mut choices = Choices::from_seed(seed);
         let storm = Self::stormy();
@@ -192,7 +196,7 @@ impl Scenario {
         }
     }
 
-    /// A random mixture of the other scenarios.
+    /// Returns a random mixture of the other scenarios, which `seed` chooses.
     pub fn any(seed: u64) -> Self {
         let mut choices = Choices::from_seed(!seed);
         let storm = Self::stormy();

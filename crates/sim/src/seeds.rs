@@ -3,15 +3,16 @@
 use std::env;
 use std::ops::Range;
 
-/// The variable that names one seed, to repeat a failure.
+/// Name of the environment variable with the one seed to run, to repeat a failure.
 pub const SEED: &str = "SMBEAM_SIM_SEED";
-/// The variable that names the number of seeds.
+/// Name of the environment variable with the number of seeds to run.
 pub const SEEDS: &str = "SMBEAM_SIM_SEEDS";
-/// The variable that names the first seed; 0 where it is not set.
+/// Name of the environment variable with the first seed to run; 0 if it is not set.
 pub const FIRST_SEED: &str = "SMBEAM_SIM_FIRST_SEED";
 
-/// The seeds to run: the one that [`SEED`] names, or as many as [`SEEDS`] says, `default` where it
-/// is not set, from [`FIRST_SEED`] on.
+/// Returns the range of seeds that a test runs. If the variable [`SEED`] is set, that is its value
+/// alone. Otherwise the range starts at [`FIRST_SEED`] and has the length [`SEEDS`], or `default`
+/// if that is not set.
 ///
 /// # Panics
 /// A variable is not a number.
@@ -23,7 +24,8 @@ pub fn chosen(default: u64) -> Range<u64> {
     first..first + number(SEEDS).unwrap_or(default)
 }
 
-/// Whether one seed is repeated. It alone need not show each kind of event.
+/// Returns whether the environment selects one seed ([`SEED`]). A test then does not require that
+/// each kind of event occurs.
 pub fn is_single() -> bool {
     env::var_os(SEED).is_some()
 }

@@ -80,18 +80,18 @@ impl Store {
     }
 }
 
-/// The result of a run.
+/// Counts of the events in one simulation of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreReport {
-    /// Events.
+    /// Number of simulated events: requests, completions and crashes.
     pub steps: u64,
-    /// Crashes.
+    /// Number of crashes of the server in the simulation.
     pub crashes: u64,
-    /// Operations that completed.
+    /// Number of operations of the store that completed.
     pub completed: u64,
-    /// Operations that a crash interrupted.
+    /// Number of operations of the store that a crash interrupted.
     pub interrupted: u64,
-    /// Interrupted operations that took effect.
+    /// Number of interrupted operations that took effect nevertheless.
     pub survived: u64,
 }
 

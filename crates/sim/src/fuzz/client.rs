@@ -524,15 +524,16 @@ fn render(outbound: Outbound) -> Vec<u8> {
     frame
 }
 
-/// Returns an input of `client_bytes` in which the server's core responds, sometimes corrupted.
+/// Returns an input of `len` + 1 bytes for the fuzz target `client_bytes`, in which the server's
+/// core responds, sometimes corrupted.
 pub fn client_script(seed: u64, len: usize) -> Vec<u8> {
     let mut input = vec![5];
     input.extend(super::script(seed, len));
     input
 }
 
-/// Returns an input of `client_bytes` with the frames that a client received for one request of
-/// each kind, on a connection to a share.
+/// Returns an input of the fuzz target `client_bytes` with the frames that a client received for
+/// one request of each kind, on a connection to a share.
 pub fn client_frames(seed: u64) -> Vec<u8> {
     let mut customer = Customer::new(Carrier::TCP);
     customer.enter();

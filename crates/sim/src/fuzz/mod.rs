@@ -11,10 +11,10 @@ pub use client::{client_frames, client_script};
 pub use server::{capture, frames, frames_over_rdma, script};
 pub use smbd::smbd_exchange;
 
-/// A target.
+/// The function of a fuzz target: it processes any input and panics only if it finds a fault.
 pub type Target = fn(&[u8]);
 
-/// All targets, by their names in `fuzz/`.
+/// All fuzz targets: the name of each, which is that of its directory in `fuzz/`, and its function.
 pub const TARGETS: [(&str, Target); 13] = [
     ("decode", decode::messages),
     ("tokens", decode::tokens),
@@ -31,7 +31,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("smbd", smbd::smbd),
 ];
 
-/// Runs a target.
+/// Runs the fuzz target with the name `name` on one input.
 ///
 /// # Panics
 /// Panics if no target has this name, or if the target finds a fault.

@@ -49,7 +49,7 @@ pub(super) fn bytes(input: &[u8]) {
     guest.leave().expect("nothing is left");
 }
 
-/// Returns an input of `server_bytes` for a guest, from the frames of a client.
+/// Returns an input of the fuzz target `server_bytes`, in which a guest sends these frames.
 pub fn frames(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut input = vec![3];
     for frame in frames {
@@ -61,7 +61,8 @@ pub fn frames(frames: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// The same over SMB Direct: READs and WRITEs name memory instead of data.
+/// Returns an input of the fuzz target `server_bytes`, in which a guest sends these frames over SMB
+/// Direct. READs and WRITEs name registered memory instead of data.
 pub fn frames_over_rdma(frames: &[Vec<u8>]) -> Vec<u8> {
     let frames: Vec<_> = frames.iter().map(|frame| naming(frame)).collect();
     let mut input = self::frames(&frames);
@@ -117,7 +118,8 @@ fn naming(frame: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Returns the frames that the client of a calm run sends, unencrypted.
+/// Returns the unencrypted frames that the one client of a simulation without faults sends, in
+/// order. Simulations with the same `seed` have the same frames.
 pub fn capture(seed: u64) -> Vec<Vec<u8>> {
     let scenario = Scenario {
         users: 1,
@@ -132,7 +134,7 @@ pub fn capture(seed: u64) -> Vec<Vec<u8>> {
     std::mem::take(&mut world.captured)
 }
 
-/// An input of `server_operations`.
+/// Returns an input of `len` pseudorandom bytes for the fuzz target `server_operations`.
 pub fn script(seed: u64, len: usize) -> Vec<u8> {
     let mut choices = Choices::from_seed(seed);
     (0..len).map(|_| choices.below(256) as u8).collect()

@@ -33,59 +33,60 @@ use crate::scenario::{Faults, perhaps};
 use crate::{Failure, check::Check};
 use world::World;
 
-/// The parameters of a run of sessions.
+/// The parameters of a simulation of sessions with several channels and one server.
 #[derive(Clone, Debug)]
 pub struct Sessions {
     /// Number of concurrent sessions, all of one user.
     pub sessions: usize,
     /// Maximum number of channels of each session; one if the dialect permits no more.
     pub channels: usize,
-    /// Number of operations of each session.
+    /// Number of operations that the client of each session executes.
     pub operations: u32,
     /// Maximum number of requests of one session in flight.
     pub depth: usize,
-    /// Dialects to choose from.
+    /// Dialects from which each session chooses one at random.
     pub dialects: Vec<Dialect>,
     /// Number of credits that a client requests.
     pub credits: u16,
     /// Faults of the network and of the disk. A `reset` cuts one channel.
     pub faults: Faults,
-    /// Number of frames per thousand that are held back for a long time.
+    /// Number of frames per thousand that the network delays for a long time.
     pub held: u16,
-    /// Maximum duration of that.
+    /// Maximum delay of a frame that the network delays for a long time.
     pub hold: Duration,
     /// Number of operations per thousand during which the server restarts.
     pub restart: u16,
-    /// Transports to choose from.
+    /// Transports from which each connection chooses one at random.
     pub transports: Vec<Carrier>,
     /// The server's protection of sessions of several channels.
     pub gmac_channels: GmacChannels,
 }
 
-/// The result of a run of sessions.
+/// Counts of the events in one simulation of sessions. A test checks with them that the rare events
+/// occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Number of events.
+    /// Number of simulated events, such as the arrival of a frame or the end of a disk operation.
     pub steps: u64,
-    /// Number of connections.
+    /// Number of connections that clients opened in the simulation.
     pub connections: u64,
     /// Number of logins that started a session.
     pub sessions: u64,
     /// Number of connections that joined a session.
     pub bindings: u64,
-    /// Number of connections that were cut.
+    /// Number of connections that the simulated network cut.
     pub cuts: u64,
-    /// Number of restarts of the server.
+    /// Number of restarts of the simulated server.
     pub restarts: u64,
-    /// Number of requests.
+    /// Number of requests that clients sent.
     pub requests: u64,
-    /// Number of requests with a response.
+    /// Number of requests for which the client received a response.
     pub answers: u64,
     /// Number of requests that were resent on another channel.
     pub resent: u64,
-    /// Number of canceled requests.
+    /// Number of requests that the client canceled.
     pub given_up: u64,
-    /// Number of requests that timed out.
+    /// Number of requests that failed because their time limit passed.
     pub timed_out: u64,
     /// Number of reads of a cell that were compared with the writes.
     pub reads_checked: usize,
@@ -93,14 +94,14 @@ pub struct Outcome {
     pub appends: usize,
     /// Number of names that the audit searched for.
     pub names: usize,
-    /// Number of successful LOCKs and UNLOCKs.
+    /// Number of LOCK and UNLOCK operations that succeeded.
     pub locks: u64,
-    /// Number of READs and WRITEs with registered memory.
+    /// Number of READs and WRITEs that named registered memory for RDMA.
     pub named: u64,
 }
 
 impl Sessions {
-    /// Two sessions and no faults.
+    /// Returns the parameters of two sessions without faults.
     pub fn calm() -> Self {
         Self {
             sessions: 2,
@@ -118,7 +119,7 @@ impl Sessions {
         }
     }
 
-    /// All faults occur now and then.
+    /// Returns parameters with which all kinds of faults occur, each with a low probability.
     pub fn stormy() -> Self {
         Self {
             faults: Faults {
@@ -141,7 +142,7 @@ impl Sessions {
         }
     }
 
-    /// A random mixture of the other scenarios.
+    /// Returns a random mixture of the other parameters, which `seed` chooses.
     pub fn any(seed: u64) -> Self {
         let mut choices = Choices::from_seed(!seed);
         let storm = Self::stormy();
@@ -180,7 +181,7 @@ impl Sessions {
     }
 }
 
-/// Runs sessions.
+/// Runs the simulation of sessions with the decisions of `seed`. Returns the counts of the events.
 ///
 /// # Errors
 /// Fails if a check fails. The same seed and scenario fail in the same way.

@@ -25,12 +25,12 @@ pub(super) trait State: Sized {
     fn is_due(step: Self::Step) -> bool;
 }
 
-/// The result of a search.
+/// Size of the graph of states that a search has visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Searched {
-    /// Number of states.
+    /// Number of different states that the search found.
     pub states: usize,
-    /// Number of steps between them.
+    /// Number of steps that lead from a state to another one.
     pub steps: usize,
     /// Number of states without a next step.
     pub ends: usize,

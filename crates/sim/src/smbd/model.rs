@@ -20,18 +20,18 @@ use super::graph::{self, Searched};
 use super::side::{Deeds, Messages, Packet, Side};
 use crate::check::{Check, ensure};
 
-/// The two ends of a search.
+/// The parameters of a search of all states of two SMB Direct ends: credits, messages and limits.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Credits that the client requests, and grants.
+    /// Number of credits that the client requests, and maximum number that it grants.
     pub client: (u16, u16),
-    /// Credits that the server requests, and grants.
+    /// Number of credits that the server requests, and maximum number that it grants.
     pub server: (u16, u16),
     /// Lengths of the messages of the client in bytes; a SEND carries 104.
     pub client_messages: Vec<usize>,
     /// Lengths of the messages of the server in bytes.
     pub server_messages: Vec<usize>,
-    /// Maximum number of posted SENDs of each end.
+    /// Maximum number of SENDs of each end that are posted and not completed.
     pub send_depth: u16,
     /// Maximum number of states: a larger search is a mistake in the model.
     pub states_max: usize,
@@ -75,7 +75,8 @@ struct Driver {
     unfinished: Vec<bool>,
 }
 
-/// Searches all states.
+/// Searches all states of the two ends that any order of events reaches. Returns the size of the
+/// graph.
 ///
 /// # Errors
 /// Contains the path to a wrong state.

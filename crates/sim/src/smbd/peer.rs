@@ -17,22 +17,24 @@ use super::graph::{self, Searched};
 use super::side::{Deeds, Side};
 use crate::check::{Check, ensure};
 
-/// The core and the bounds of its peers.
+/// The parameters of a search of all states of one SMB Direct end with any peer that obeys the
+/// protocol: credits, messages and limits.
 #[derive(Clone, Debug)]
 pub struct Peers {
-    /// The role of the core.
+    /// Role of the tested end in the negotiation: client or server.
     pub role: Role,
-    /// Credits that the core requests, and grants.
+    /// Number of credits that the tested end requests, and maximum number that it grants.
     pub credits: (u16, u16),
-    /// Lengths of the messages of the core in bytes; a SEND carries 104.
+    /// Lengths in bytes of the messages that the tested end sends; a SEND carries 104 bytes.
     pub messages: Vec<usize>,
-    /// Maximum number of credits in one grant of the peer.
+    /// Maximum number of credits that the peer grants in one message.
     pub grants_max: u16,
-    /// Number of messages that the peer sends without need.
+    /// Maximum number of messages that the peer sends although nothing requires them.
     pub whims: u8,
-    /// Whether it interprets the rule of the last credit like Linux.
+    /// Whether the peer interprets the rule of the last credit like Linux: it may use its last
+    /// credit without a grant while this end has a credit.
     pub is_lax: bool,
-    /// Maximum number of posted SENDs of the core.
+    /// Maximum number of SENDs of the tested end that are posted and not completed.
     pub send_depth: u16,
     /// Maximum number of states: a larger search is a mistake in the model.
     pub states_max: usize,
@@ -98,7 +100,8 @@ struct Key {
     here: VecDeque<Vec<u8>>,
 }
 
-/// Searches all states.
+/// Searches all states of the tested end that any order of events and any permitted messages of the
+/// peer reach. Returns the size of the graph.
 ///
 /// # Errors
 /// Contains the path to a wrong state.

@@ -6,10 +6,10 @@ use proto::smbd::{Config, Role};
 
 use crate::choices::Choices;
 
-/// The parameters of a run.
+/// The parameters of a simulation of two SMB Direct ends: messages, credits, delays and faults.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Number of messages of each end.
+    /// Number of messages that each end sends.
     pub messages: usize,
     /// Maximum length of a message in bytes.
     pub length_max: usize,
@@ -17,33 +17,34 @@ pub struct Scenario {
     pub credits_max: u16,
     /// Whether each end chooses smaller sizes and fewer credits for each connection.
     pub is_varied: bool,
-    /// Maximum delay of a SEND.
+    /// Maximum delay of a SEND in the simulated network.
     pub network_delay: Duration,
-    /// Maximum delay until a receive is posted.
+    /// Maximum delay until the driver of an end posts a requested receive.
     pub post_delay: Duration,
     /// Approximate pause of the upper layer between messages.
     pub pause: Duration,
-    /// Number of connections with faults.
+    /// Number of connections on which faults occur. Later connections have none.
     pub connections_max: u64,
-    /// The faults until then.
+    /// The faults of the first [`connections_max`](Self::connections_max) connections.
     pub faults: Faults,
 }
 
-/// The faults. Probabilities are per mille.
+/// Faults of a simulation of SMB Direct. The numbers without another unit are probabilities per
+/// mille.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// A connection is lost.
+    /// Probability per mille that a connection is lost.
     pub lose: u16,
-    /// A connection falls silent: nothing arrives any more.
+    /// Probability per mille that a connection falls silent: nothing arrives any more.
     pub stall: u16,
-    /// Latest time of either.
+    /// Maximum time from the start of a connection until it is lost or falls silent.
     pub lose_within: Duration,
-    /// A SEND is corrupted.
+    /// Probability per mille that a SEND is corrupted.
     pub spoil: u16,
 }
 
 impl Scenario {
-    /// No faults.
+    /// Returns a scenario without faults.
     pub fn calm() -> Self {
         Self {
             messages: 30,
@@ -58,7 +59,7 @@ impl Scenario {
         }
     }
 
-    /// Both ends have few credits and small receives, and are slow.
+    /// Returns a scenario in which both ends have few credits and small receives, and are slow.
     pub fn tight() -> Self {
         Self {
             messages: 20,
@@ -71,7 +72,7 @@ impl Scenario {
         }
     }
 
-    /// Connections are lost, and some fall silent.
+    /// Returns a scenario in which connections are lost or fall silent.
     pub fn lossy() -> Self {
         Self {
             connections_max: 12,
@@ -85,7 +86,7 @@ impl Scenario {
         }
     }
 
-    /// SENDs are corrupted now and then.
+    /// Returns a scenario in which the network corrupts some SENDs.
     pub fn spoiled() -> Self {
         Self {
             connections_max: 20,

@@ -29,20 +29,21 @@ const DEAD_AFTER: Duration = Duration::from_secs(400);
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// The result of a run.
+/// Counts of the events in one simulation of SMB Direct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Number of events.
+    /// Number of simulated events, such as the arrival or completion of a SEND.
     pub steps: u64,
-    /// Number of connections.
+    /// Number of connections that the simulation made.
     pub connections: u64,
-    /// Number of SENDs.
+    /// Number of SENDs that both ends posted.
     pub sends: u64,
-    /// Number of messages that arrived.
+    /// Number of complete messages that arrived at either end.
     pub messages: usize,
-    /// Number of connections that a core ended.
+    /// Number of connections that one of the two protocol cores ended because of a violation or a
+    /// timeout.
     pub ended: u64,
-    /// Reason for the last of them.
+    /// Reason for which a core ended a connection last; `None` if none did.
     pub last_violation: Option<Violation>,
 }
 
