@@ -151,7 +151,8 @@ pub struct ReadPlan {
     pub offset: u64,
     /// Maximum number of bytes to read.
     pub length: u32,
-    /// The requirement on the memory with the bytes.
+    /// Whether the bytes may change until they are sent. The driver chooses the memory for them
+    /// accordingly.
     pub access: Access,
     /// The destination of the bytes.
     pub delivery: Delivery,
