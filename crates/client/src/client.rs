@@ -43,7 +43,7 @@ pub(crate) struct Inner {
 }
 
 impl Client {
-    /// Starts the I/O threads.
+    /// Makes a client with these options and starts its I/O threads. Does not connect.
     ///
     /// # Errors
     /// [`Error::Local`]: the system refuses a thread, an `io_uring` instance or an epoll instance.

@@ -94,8 +94,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Makes the framing of a stream that a server has accepted. With NetBIOS, a session request
-    /// must precede the first message.
+    /// Makes the framing of a stream of `transport` that a server has accepted. With NetBIOS, a
+    /// session request must precede the first message.
     pub fn new(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,

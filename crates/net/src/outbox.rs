@@ -70,12 +70,12 @@ pub trait PayloadSource {
     /// core sends each payload once.
     fn take(&mut self, token: PayloadToken) -> Option<PayloadBytes>;
 
-    /// Receives the bytes of a [`PayloadBytes::Lent`] back after the outbox has sent or encrypted
-    /// them.
+    /// Receives `source`, the bytes of the [`PayloadBytes::Lent`] with this token, back after the
+    /// outbox has sent or encrypted them.
     fn give_back(&mut self, token: PayloadToken, source: Source);
 
-    /// Receives the range of a [`PayloadBytes::File`] back after the send. If reading the file
-    /// failed, [`FileRange::error`] of the range has the error.
+    /// Receives `range`, that of the [`PayloadBytes::File`] with this token, back after the send.
+    /// If reading the file failed, [`FileRange::error`] of the range has the error.
     fn give_back_file(&mut self, token: PayloadToken, range: FileRange);
 }
 

@@ -39,8 +39,8 @@ pub trait FrameHandler {
     /// empty.
     fn control(&self, answer: &[u8]);
 
-    /// Logs why the stream is invalid and sends `answer`, which may be empty. The receiver then
-    /// returns [`Received::Ended`].
+    /// Logs `reason`, for which the stream is invalid, and sends `answer` to the peer. The answer
+    /// may be empty. The receiver then returns [`Received::Ended`].
     fn refuse(&self, reason: &FrameError, answer: &[u8]);
 
     /// Returns whether the connection has ended. If so, the receiver drops the remaining bytes.

@@ -116,8 +116,8 @@ impl Stream {
         }
     }
 
-    /// Shuts down one or both directions of the connection. Pending receives and sends of that
-    /// direction end.
+    /// Shuts down the directions of the connection that `how` names. Pending receives and sends of
+    /// that direction end.
     ///
     /// # Errors
     /// The peer has disconnected.

@@ -36,8 +36,9 @@ pub struct FrameEncryption {
 const PADDING: [u8; 8] = [0; 8];
 
 impl Sign {
-    /// Writes the signature into the header at the start of `head`. The arguments are the fields of
-    /// an [`crate::effect::OutMessage`]: `padding` is a number of zero bytes. \[MS-SMB2\] 3.1.4.1
+    /// Writes the signature into the header at the start of `head`. The message consists of `head`,
+    /// the bytes `payload`, and `padding` zero bytes: the fields of an
+    /// [`crate::effect::OutMessage`]. \[MS-SMB2\] 3.1.4.1
     ///
     /// # Panics
     /// When `head` is shorter than a header or `padding` longer than 7 bytes.

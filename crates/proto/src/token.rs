@@ -23,7 +23,8 @@ pub struct Token {
 }
 
 impl Token {
-    /// Makes the token of a local account, without domain SIDs.
+    /// Makes the token of a local account from its Unix user id, the id of its primary group and
+    /// the ids of its supplementary groups. The token has no domain SIDs.
     pub fn new(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
         Self {
             uid,

@@ -34,9 +34,9 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// The address is in use, or does not support listening.
     fn listen(&self, address: SocketAddr) -> io::Result<Box<dyn Listener>>;
 
-    /// Starts to connect to a listener at `address`. The caller may post receives at once; other
-    /// calls must wait for [`Event::Connected`]. A later failure of the attempt is reported as
-    /// [`Event::Disconnected`].
+    /// Starts to connect to a listener at `address`, with a queue pair of these attributes. The
+    /// caller may post receives at once; other calls must wait for [`Event::Connected`]. A later
+    /// failure of the attempt is reported as [`Event::Disconnected`].
     ///
     /// # Errors
     /// The provider cannot reach that address.
@@ -137,9 +137,9 @@ pub trait Request: Send + fmt::Debug {
     /// Returns the IP address and port of the peer.
     fn peer_addr(&self) -> SocketAddr;
 
-    /// Accepts the request and makes the queue pair, which belongs to this thread from now on. The
-    /// provider posts `receives` before it answers, so that the peer's first messages find a
-    /// receive. The caller must not post anything else before [`Event::Connected`].
+    /// Accepts the request and makes a queue pair of these attributes, which belongs to this thread
+    /// from now on. The provider posts `receives` before it answers, so that the peer's first
+    /// messages find a receive. The caller must not post anything else before [`Event::Connected`].
     ///
     /// # Errors
     /// The device cannot make a queue pair.
@@ -184,11 +184,11 @@ pub trait QueuePair: fmt::Debug {
     /// bytes. [`Event::Written`] returns the pieces.
     fn post_write(&mut self, id: WorkId, pieces: Vec<Piece>, remote: &[RemoteRegion]);
 
-    /// Writes `length` bytes of a file, starting at `offset`, into the peer's regions, which have
-    /// space for all of them. The call writes from the page cache, without a buffer, before it
-    /// returns. Returns true if all bytes were written. Returns false if the provider does not
-    /// support this, if the file ends, or if the data is not in the page cache. The regions may
-    /// then hold any bytes, and the caller must read the data and post a write.
+    /// Writes `length` bytes of a file, starting at `offset`, into the peer's regions `remote`,
+    /// which have space for all of them. The call writes from the page cache, without a buffer,
+    /// before it returns. Returns true if all bytes were written. Returns false if the provider
+    /// does not support this, if the file ends, or if the data is not in the page cache. The
+    /// regions may then hold any bytes, and the caller must read the data and post a write.
     ///
     /// A device cannot do this: it reads registered memory only. A registration of a mapping pins
     /// its pages even when the file changes, and on-demand paging ends the connection where the

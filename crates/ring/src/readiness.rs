@@ -59,8 +59,8 @@ impl Readiness {
         })
     }
 
-    /// Waits until the descriptor is ready, or returns at once if it is. Dropping the future loses
-    /// no event.
+    /// Waits until the descriptor has the readiness `interest`, or returns at once if it has.
+    /// Dropping the future loses no event.
     ///
     /// # Errors
     /// The runtime has ended.

@@ -291,8 +291,9 @@ impl Handle {
         &self.0
     }
 
-    /// Starts a task on this thread. Await the returned handle for the output. A panic in the task
-    /// is logged and ends only that task.
+    /// Starts a task that runs `future` on this thread, at the earliest when the calling task
+    /// waits. Await the returned handle for the output. A panic in the task is logged and ends only
+    /// that task.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,

@@ -86,8 +86,8 @@ impl Stream {
         self.shared.socket.local_addr()
     }
 
-    /// Shuts down one or both directions of the connection. Pending receives and sends of that
-    /// direction end.
+    /// Shuts down the directions of the connection that `how` names. Pending receives and sends of
+    /// that direction end.
     ///
     /// # Errors
     /// The peer has disconnected.

@@ -155,8 +155,8 @@ pub fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns whether a connection to a control socket failed because no server listens on it, or
-/// because the path does not exist.
+/// Returns whether `error` says that a connection to a control socket failed because no server
+/// listens on it, or because the path does not exist.
 pub fn is_unserved(error: &io::Error) -> bool {
     let kind = error.kind();
     kind == io::ErrorKind::ConnectionRefused || kind == io::ErrorKind::NotFound

@@ -6,7 +6,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogSection};
 
-/// Starts to log to standard error. Call it once per process, before the server starts.
+/// Starts to log to standard error, in the format and with the level of `section`. Call it once per
+/// process, before the server starts.
 ///
 /// # Errors
 /// `log.level` is not a valid filter.

@@ -55,9 +55,10 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts a server: opens the shares, listens, and starts the worker threads. `accounts` are
-    /// the accounts that may log in. Returns when the server accepts connections. Sets the umask of
-    /// the process to 0, and its limit of open descriptors to the maximum.
+    /// Starts a server with a checked configuration: opens the shares, listens, and starts the
+    /// worker threads. `accounts` are the accounts that may log in. Returns when the server accepts
+    /// connections. Sets the umask of the process to 0, and its limit of open descriptors to the
+    /// maximum.
     ///
     /// # Errors
     /// A share, a certificate, an address, a device or a thread cannot be opened or started.

@@ -30,8 +30,8 @@ pub fn replaced(are: FileAttributes, asked: FileAttributes) -> FileAttributes {
     settable(asked) | are & FileAttributes::SPARSE_FILE
 }
 
-/// Returns the attributes to store after FSCTL_SET_SPARSE on a file with the attributes `are`:
-/// SPARSE_FILE is added or removed.
+/// Returns the attributes to store after FSCTL_SET_SPARSE on a file with the attributes `are`: with
+/// SPARSE_FILE if `is_sparse` is true, otherwise without it.
 pub fn with_sparse(are: FileAttributes, is_sparse: bool) -> FileAttributes {
     match is_sparse {
         true => settable(are) | FileAttributes::SPARSE_FILE,
@@ -40,7 +40,7 @@ pub fn with_sparse(are: FileAttributes, is_sparse: bool) -> FileAttributes {
 }
 
 /// Returns the attributes to store for a new or overwritten file: the settable part of the
-/// attributes `asked` by the client, and ARCHIVE unless the file is a directory.
+/// attributes `asked` by the client, and ARCHIVE unless `kind` is a directory.
 pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
     match kind {
         FileKind::Directory => settable(asked),

@@ -62,9 +62,9 @@ impl File {
         (result, region.map_or_else(B::lost, B::from_region))
     }
 
-    /// Reads `len` bytes, or fewer at the end of the file, into memory that the client allocates.
-    /// The client reuses that memory after the caller drops the returned region, so that a caller
-    /// with many reads in flight finds the bytes in the processor's cache.
+    /// Reads `len` bytes from `offset`, or fewer at the end of the file, into memory that the
+    /// client allocates. The client reuses that memory after the caller drops the returned region,
+    /// so that a caller with many reads in flight finds the bytes in the processor's cache.
     ///
     /// # Errors
     /// An I/O error of the server, a byte-range lock, no right to read, or a lost connection.

@@ -23,9 +23,9 @@ pub enum LockKind {
 }
 
 impl File {
-    /// Locks a range of bytes, which may be beyond the end of the file. The lock lasts until
-    /// [`unlock`](Self::unlock) or until the file is closed. With `wait`, the future waits until
-    /// the conflicting locks are released, and dropping it cancels the request.
+    /// Locks a range of bytes, which may be beyond the end of the file, in the mode `kind`. The
+    /// lock lasts until [`unlock`](Self::unlock) or until the file is closed. With `wait`, the
+    /// future waits until the conflicting locks are released, and dropping it cancels the request.
     ///
     /// # Errors
     /// Without `wait`, another open holds a conflicting lock: LOCK_NOT_GRANTED.

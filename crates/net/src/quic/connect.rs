@@ -21,8 +21,9 @@ use super::stream::Stream;
 /// Largest accepted datagram in bytes. RFC 9000 18.2
 pub(super) const DATAGRAM_MAX: u16 = 65_527;
 
-/// Connects to a QUIC server at `address` and opens the stream for SMB2 messages. The certificate
-/// of the server must be valid for `name`.
+/// Connects to a QUIC server at `address` and opens the stream for SMB2 messages. `tls` has the
+/// trusted certificates and the certificate of the client, and `settings` the parameters of the
+/// connection. The certificate of the server must be valid for `name`.
 ///
 /// # Errors
 /// The server is not reachable, does not offer SMB, or its certificate is not accepted.

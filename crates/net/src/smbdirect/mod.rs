@@ -81,8 +81,9 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Connects to an SMB Direct listener at `address` and negotiates the sizes of messages.
-    /// Dropping the future ends the attempt.
+    /// Connects to an SMB Direct listener at `address` through the RDMA devices of `provider`, and
+    /// negotiates the sizes of messages. `settings` has the time limits. Dropping the future ends
+    /// the attempt.
     ///
     /// # Errors
     /// No listener at the address, or the peer does not support SMB Direct.
@@ -98,8 +99,8 @@ impl Stream {
         Self::negotiate(handle, state, settings).await
     }
 
-    /// Accepts a connection request of a peer and negotiates the sizes of messages. Dropping the
-    /// future ends the attempt.
+    /// Accepts a connection request of a peer and negotiates the sizes of messages. `settings` has
+    /// the time limits. Dropping the future ends the attempt.
     ///
     /// # Errors
     /// The peer does not support SMB Direct, or exceeds the time limit of the negotiation.

@@ -162,8 +162,9 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Reads the files of certificates and keys, or makes a self-signed certificate. Later reads of
-    /// changed files have the file permissions that the calling thread has now.
+    /// Reads the files of certificates and keys that `settings` names, or makes a self-signed
+    /// certificate. Later reads of changed files have the file permissions that the calling thread
+    /// has now.
     ///
     /// # Errors
     /// A file is missing or invalid, or cannot be written.

@@ -65,7 +65,7 @@ pub struct Config {
 
 impl Config {
     /// Makes a configuration with all dialects and algorithms, and with time limits for interactive
-    /// use.
+    /// use. `client_guid` and `server_name` become the fields of these names.
     pub fn new(client_guid: Guid, server_name: &str) -> Self {
         Self {
             client_guid,

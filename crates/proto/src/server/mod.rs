@@ -115,7 +115,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a server without connections. `now` is its start time.
+    /// Makes a server with this configuration and without connections. `now` is its start time.
     pub fn new(config: Config, now: Now) -> Arc<Self> {
         Arc::new(Self {
             config,
@@ -156,10 +156,10 @@ impl Server {
         &self.config
     }
 
-    /// Processes changes in directories of the share `share` that other processes made, as the file
-    /// system of the share reports them, in their order. Returns a notice for each waiting
-    /// CHANGE_NOTIFY that the changes complete, each with the connection to which the caller must
-    /// deliver it.
+    /// Processes `events`, changes that other processes made in directories of the share `share`,
+    /// as the file system of the share reports them, in their order. Returns a notice for each
+    /// waiting CHANGE_NOTIFY that the changes complete, each with the connection to which the
+    /// caller must deliver it.
     pub fn local_events(
         &self,
         share: ShareId,

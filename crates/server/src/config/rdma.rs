@@ -81,7 +81,8 @@ impl Config {
         }
     }
 
-    /// Sets the provider of RDMA devices, for a configuration that does not come from a file.
+    /// Sets the provider of RDMA devices to `choice`, for a configuration that does not come from a
+    /// file.
     pub fn set_rdma(&mut self, choice: Choice) {
         let (provider, directory) = match choice {
             Choice::Verbs => (RdmaProvider::Verbs, None),

@@ -151,7 +151,8 @@ pub struct Usage {
 }
 
 impl Posix {
-    /// Opens the directory `root` as a share, with the Unix credentials of the server.
+    /// Opens the directory `root` as the share `share`, with these options and with the Unix
+    /// credentials of the server.
     ///
     /// # Errors
     /// Fails when `root` is not a directory or cannot be opened.
