@@ -158,7 +158,8 @@ pub struct ReadPlan {
     pub delivery: Delivery,
 }
 
-/// The location of the data of a WRITE.
+/// Where the driver of a server finds the bytes of a WRITE: in the received frame, in a copy, or in
+/// the memory of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteData {
     /// A range of the inbound frame of the call that produced the effect, after decryption. The

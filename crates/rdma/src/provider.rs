@@ -90,7 +90,8 @@ impl Default for Attributes {
     }
 }
 
-/// Actual properties of a connected queue pair.
+/// The limits of a connected queue pair, as the device and the peer granted them. They can be lower
+/// than the requested values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Number of receives that may be posted at one time.

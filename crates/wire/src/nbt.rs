@@ -21,7 +21,7 @@ pub const MAX_SESSION_LEN: u32 = 0x0001_FFFF;
 /// \[MS-SMB2\] 2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectHeader {
-    /// Length of the message after the header, in bytes.
+    /// Length in bytes of the SMB message after the header, at most [`MAX_DIRECT_LEN`].
     pub length: u32,
 }
 

@@ -77,7 +77,8 @@ pub struct Request<'a> {
     /// For a security descriptor, the queried parts as [`SecurityInformation`]; for extended
     /// attributes, the index to continue from.
     pub additional_information: u32,
-    /// Where a list of extended attributes or quotas continues.
+    /// For extended attributes and quotas, where the list starts and whether the server returns one
+    /// entry only (SL_RESTART_SCAN, SL_RETURN_SINGLE_ENTRY, SL_INDEX_SPECIFIED); 0 otherwise.
     pub flags: QueryInfoFlags,
     /// FileId of the open, as the server returned it in the CREATE response.
     pub file_id: FileId,

@@ -47,8 +47,8 @@ impl TransferOptions {
         self
     }
 
-    /// Sets the [largest distance in bytes](field@Self::span) between the pieces in flight; 0 for
-    /// no limit.
+    /// Sets the largest distance in bytes between the start of the first and the end of the last
+    /// piece of the file in flight; 0 for no limit. See the field [`span`](field@Self::span).
     #[must_use]
     pub const fn span(mut self, span: u64) -> Self {
         self.span = span;

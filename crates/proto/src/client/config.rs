@@ -45,8 +45,9 @@ pub struct Config {
     /// Whether QUIC with a verified server certificate may replace SMB encryption, if the server
     /// agrees. With [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// Shortest READ or WRITE in bytes whose data move by RDMA. Shorter data cost less in messages.
-    /// cifs.ko has the same value.
+    /// Shortest READ or WRITE in bytes whose data move by RDMA; 0 for all. Shorter data are part of
+    /// SMB Direct messages, which costs less. Default: 4096, as in cifs.ko. Other transports ignore
+    /// this value.
     pub rdma_threshold: u32,
     /// Number of credits that the client aims for, by the requests for credits in its messages.
     pub credits: u16,

@@ -49,7 +49,8 @@ pub struct Request {
     pub behind: Option<RequestId>,
 }
 
-/// The file that a step acts on.
+/// The file that one part of a request acts on: an open file, or the one that the same request
+/// opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRef {
     /// An open file, by the FileId that CREATE returned.

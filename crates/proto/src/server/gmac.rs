@@ -14,7 +14,9 @@ use wire::MessageId;
 /// How many nonces of bindings a session remembers. Further bindings are answered unsigned.
 const BINDINGS_MAX: usize = 64;
 
-/// The protection of sessions that AES-GMAC would sign if the client announces MULTI_CHANNEL.
+/// The setting for clients that announce MULTI_CHANNEL and offer AES-GMAC as their best signing
+/// algorithm. AES-GMAC must not use a nonce twice with one key, but the connections of a session
+/// share a key and count nonces separately. So the server protects such sessions in another way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GmacChannels {
     /// The session is encrypted; SESSION_SETUP is signed with AES-CMAC if the client offers it. A

@@ -87,7 +87,8 @@ impl Outgoing {
     }
 }
 
-/// A part of a message that one SEND carries.
+/// The part of an SMB2 message that one SMB Direct data transfer message (one RDMA Send) carries.
+/// \[MS-SMBD\] 2.2.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The message, by the number that the driver gave it.

@@ -48,8 +48,8 @@ use super::scan;
 use super::spellings::Names;
 use crate::{Effort, Step, Stop, fold};
 
-/// Maximum number of directories with names in the index that the server watches. Each uses about 1
-/// KiB in the kernel.
+/// Maximum number of directories of one share that the server watches for changes of names, so that
+/// its index of names without regard to case stays correct. Each uses about 1 KiB in the kernel.
 pub const DIRECTORIES_MAX: usize = 1024;
 /// Maximum number of changes remembered during the scan of a directory.
 const CHANGES_MAX: usize = 16_384;
