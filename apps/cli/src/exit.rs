@@ -3,6 +3,9 @@
 use std::io;
 use std::process::ExitCode;
 
+use auth::UserFileError;
+use smbeam_server::StartError;
+use smbeam_server::config::ConfigError;
 use wire::Status;
 
 /// The exit codes. docs/cli.md documents them.
@@ -39,12 +42,59 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// The exit code for an error of a command that runs or manages a server.
+    pub(crate) fn of_server(error: &anyhow::Error) -> Self {
+        error.chain().find_map(of_cause).unwrap_or(Self::Failed)
+    }
+}
+
+fn of_cause(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    if let Some(error) = error.downcast_ref::<ConfigError>() {
+        return Some(
+            error
+                .unread()
+                .map_or(Exit::Usage, |kind| exit_of_io(&kind.into())),
+        );
+    }
+    if let Some(error) = error.downcast_ref::<UserFileError>() {
+        return Some(of_user_file(error));
+    }
+    if let Some(error) = error.downcast_ref::<StartError>() {
+        return Some(of_start(error));
+    }
+    error.downcast_ref::<io::Error>().map(exit_of_io)
+}
+
+fn of_user_file(error: &UserFileError) -> Exit {
+    match error {
+        UserFileError::Io(_, error) => exit_of_io(error),
+        UserFileError::Unknown(_) => Exit::NotFound,
+        UserFileError::Exists(_) => Exit::Exists,
+        UserFileError::Full => Exit::Full,
+        _ => Exit::Usage,
+    }
+}
+
+fn of_start(error: &StartError) -> Exit {
+    match error {
+        StartError::Share { error, .. } | StartError::Listen { error, .. } => exit_of_io(error),
+        StartError::Account { .. } | StartError::Certificate(_) => Exit::Usage,
+        StartError::Users(error) => of_user_file(error),
+        StartError::Rdma(_) | StartError::Quic(_) | StartError::Ring(_) | StartError::Thread(_) => {
+            Exit::Failed
+        }
+    }
+}
+
 pub(crate) fn exit_of_io(error: &io::Error) -> Exit {
     match error.kind() {
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::Denied,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::Full,
-        io::ErrorKind::ResourceBusy | io::ErrorKind::ExecutableFileBusy => Exit::InUse,
+        io::ErrorKind::ResourceBusy
+        | io::ErrorKind::ExecutableFileBusy
+        | io::ErrorKind::AddrInUse => Exit::InUse,
         io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => Exit::Exists,
         io::ErrorKind::InvalidFilename => Exit::BadName,
         _ => Exit::Failed,
@@ -127,7 +177,35 @@ impl From<Exit> for ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use smbeam_server::config::Config;
+
     use super::*;
+
+    #[test]
+    fn errors_of_a_server_have_the_codes_of_a_client() {
+        let code = |error: anyhow::Error| Exit::of_server(&error.context("users.toml"));
+        let load = |path: &str| Config::load(Path::new(path)).expect_err("no such file");
+        assert_eq!(code(load("/nosuch/smbeam.toml").into()), Exit::NotFound);
+        let bad = Config::parse(Path::new("smbeam.toml"), "x = 1").expect_err("a bad file");
+        assert_eq!(code(bad.into()), Exit::Usage);
+        assert_eq!(
+            code(UserFileError::Unknown("zoe".into()).into()),
+            Exit::NotFound
+        );
+        assert_eq!(
+            code(UserFileError::Exists("zoe".into()).into()),
+            Exit::Exists
+        );
+        let used = StartError::Listen {
+            address: ([127, 0, 0, 1], 445).into(),
+            transport: net::Transport::Tcp,
+            error: io::ErrorKind::AddrInUse.into(),
+        };
+        assert_eq!(code(used.into()), Exit::InUse);
+        assert_eq!(code(anyhow::anyhow!("no reason")), Exit::Failed);
+    }
 
     #[test]
     fn a_status_has_words_and_a_name() {

@@ -40,7 +40,6 @@ mod session_key;
 mod shares;
 mod stat;
 mod status;
-mod stop;
 mod sync;
 mod touch;
 mod transfer;
@@ -159,9 +158,9 @@ fn main() -> ExitCode {
         Command::Status(arguments) => {
             return client("status", |report| status::run(&arguments, report));
         }
-        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Serve(arguments) => return serve::run(&arguments).into(),
         Command::User(command) => user::run(&command),
-        Command::Config(command) => config::run(&command),
+        Command::Config(command) => return config::run(&command).into(),
         Command::Completions(arguments) => {
             completions::run(&arguments, Cli::command());
             Ok(())
@@ -172,7 +171,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::note(&format_args!("smbeam: {error:#}"));
-            ExitCode::FAILURE
+            exit::Exit::of_server(&error).into()
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use auth::UserFile;
 use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::output::{Lines, note};
 
 /// Maximum length of a password on standard input, in bytes.
 const MAX_PASSWORD: u64 = 4096;
@@ -46,6 +49,9 @@ pub(crate) enum Command {
     Ls {
         #[command(flatten)]
         file: FileArgument,
+        /// Print one JSON object for each user.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -55,6 +61,15 @@ pub(crate) struct FileArgument {
     /// The file of users and password hashes.
     #[arg(long, default_value = "users.toml")]
     file: PathBuf,
+}
+
+impl FileArgument {
+    /// Reads a file that must exist.
+    fn load(&self) -> anyhow::Result<UserFile> {
+        let path = &self.file;
+        std::fs::metadata(path).with_context(|| path.display().to_string())?;
+        Ok(UserFile::load(path)?)
+    }
 }
 
 /// The source of the password. It is never an argument, which other users can see.
@@ -96,31 +111,43 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         } => {
             let mut users = UserFile::load(&file.file)?;
             users.add(name, &password.read()?, unix.as_deref())?;
+            if let Some(warning) = smbeam_server::unix_account_warning(name, unix.as_deref()) {
+                note(&format_args!("smbeam: user: warning: {warning}"));
+            }
         }
         Command::Passwd {
             file,
             name,
             password,
         } => {
-            let mut users = UserFile::load(&file.file)?;
+            let mut users = file.load()?;
             users.set_password(name, &password.read()?)?;
         }
         Command::Rm { file, name } => {
-            UserFile::load(&file.file)?.remove(name)?;
+            file.load()?.remove(name)?;
         }
-        Command::Ls { file } => list(&UserFile::load(&file.file)?),
+        Command::Ls { file, json } => list(&file.load()?, *json),
     }
     Ok(())
 }
 
-fn list(users: &UserFile) {
+fn list(users: &UserFile, json: bool) {
+    let mut lines = Lines::new();
     for user in users.list() {
+        if json {
+            lines.line(&json!({
+                "name": user.name,
+                "unix": user.unix,
+                "is_disabled": user.is_disabled,
+            }));
+            continue;
+        }
         let unix = user
             .unix
             .as_deref()
             .map(|unix| format!(" (unix: {unix})"))
             .unwrap_or_default();
         let disabled = if user.is_disabled { " (disabled)" } else { "" };
-        println!("{}{unix}{disabled}", user.name);
+        lines.line(&format_args!("{}{unix}{disabled}", user.name));
     }
 }

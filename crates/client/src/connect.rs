@@ -77,8 +77,8 @@ impl Client {
         login: Login,
     ) -> Result<Session, Error> {
         let mut last = None;
-        for address in addresses {
-            let address = SocketAddr::new(address.ip(), endpoint.port);
+        for mut address in addresses.iter().copied() {
+            address.set_port(endpoint.port);
             let target = Target {
                 address,
                 transport: endpoint.transport,

@@ -49,7 +49,9 @@ impl Options {
             Channels::Over(list) => {
                 let further = list.iter().take(CHANNELS_MAX).skip(1);
                 let to = |endpoint: &Endpoint| {
-                    let address = SocketAddr::new(first.0.ip(), endpoint.port);
+                    // A copy, because a link-local address has a zone.
+                    let mut address = first.0;
+                    address.set_port(endpoint.port);
                     (address, endpoint.transport)
                 };
                 further.map(to).collect()

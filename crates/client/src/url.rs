@@ -31,7 +31,8 @@ pub struct Url {
     pub domain: Option<String>,
     /// Name of the user that logs in; `None` if the URL has none.
     pub user: Option<String>,
-    /// Name or IP address of the server, never empty; an IPv6 address without its brackets.
+    /// Name or IP address of the server, never empty. An IPv6 address has no brackets. A link-local
+    /// one may have a zone, the interface that leads to it: `fe80::1%eth0`.
     pub host: String,
     /// Port; `None` for the default port of the transport.
     pub port: Option<u16>,
@@ -230,7 +231,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), UrlError> {
             "" => None,
             _ => Some(rest.strip_prefix(':').ok_or(UrlError::Brackets)?),
         };
-        (host.to_owned(), port)
+        (with_zone(host)?, port)
     } else {
         match text.split_once(':') {
             Some((host, port)) => (decode(host)?, Some(port)),
@@ -251,6 +252,19 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), UrlError> {
         return Err(UrlError::Port);
     }
     Ok((host, port))
+}
+
+/// Decodes the zone of an IPv6 address: `%25eth0`, and `%eth0` as people and other programs write
+/// it. RFC 6874, 2 and 3
+fn with_zone(address: &str) -> Result<String, UrlError> {
+    match address.split_once('%') {
+        None => Ok(address.to_owned()),
+        Some((address, zone)) => {
+            let encoded = zone.strip_prefix("25").filter(|zone| !zone.is_empty());
+            let zone = encoded.map_or_else(|| Ok(zone.to_owned()), decode)?;
+            Ok(format!("{address}%{zone}"))
+        }
+    }
 }
 
 /// Decodes percent-encoded bytes. RFC 3986, 2.1
@@ -302,7 +316,8 @@ impl fmt::Display for Url {
             write!(f, "{}@", encode_login(user))?;
         }
         if self.host.contains(':') {
-            write!(f, "[{}]", self.host)?;
+            // The zone of an address follows an encoded `%`. RFC 6874, 2
+            write!(f, "[{}]", Self::encode(&self.host))?;
         } else {
             f.write_str(&Self::encode(&self.host))?;
         }
@@ -384,6 +399,24 @@ mod tests {
         assert_eq!(url.to_string(), "smb://[fe80::1]:445/data");
         assert_eq!(error("smb://[fe80::1/data"), UrlError::Brackets);
         assert_eq!(error("smb://[fe80::1]445/data"), UrlError::Brackets);
+    }
+
+    #[test]
+    fn a_link_local_address_has_a_zone() {
+        for text in [
+            "smb://[fe80::1%25eth0]:445/data",
+            "smb://[fe80::1%eth0]:445/data",
+        ] {
+            let url = url(text);
+            assert_eq!(url.host, "fe80::1%eth0");
+            assert_eq!(url.to_string(), "smb://[fe80::1%25eth0]:445/data");
+        }
+        assert_eq!(url("smb://[fe80::1%252]/data").host, "fe80::1%2");
+        assert_eq!(url("smb://[fe80::1%25]/data").host, "fe80::1%25");
+        assert_eq!(url("smb://[fe80::1%25a%2Db]/data").host, "fe80::1%a-b");
+        assert_eq!(url("//[fe80::1%eth0]/data").host, "fe80::1%eth0");
+        assert_eq!(error("smb://[fe80::1%25a%zz]/data"), UrlError::Percent);
+        assert_eq!(error("smb://[fe80::1%25a%00]/data"), UrlError::Nul);
     }
 
     #[test]

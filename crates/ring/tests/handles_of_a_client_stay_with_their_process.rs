@@ -17,7 +17,7 @@ const TIMEOUT_SECONDS: u32 = 30;
 fn start(directory: &Path) -> Server {
     let config = Config {
         server: ServerSection {
-            listen: vec![IpAddr::from([127, 0, 0, 1])],
+            listen: Some(vec![IpAddr::from([127, 0, 0, 1]).into()]),
             transports: vec![smbeam_server::config::unplaced("tcp:0".to_owned())],
             ..ServerSection::default()
         },

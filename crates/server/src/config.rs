@@ -1,11 +1,15 @@
 //! `smbeam.toml`: the configuration of a server. Errors name the key and the line.
 
+mod changes;
+mod levels;
+mod listen;
+mod numbers;
+mod paths;
 mod quic;
 mod rdma;
 mod tcp;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +22,9 @@ use wire::upcase::is_same_name;
 
 use crate::interfaces::Entry;
 
+pub use self::changes::needing_restart;
+pub use self::levels::Levels;
+pub use self::listen::ListenAddress;
 pub use self::rdma::{RdmaProvider, RdmaSection};
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
@@ -61,6 +68,16 @@ pub struct Config {
     /// The sections `[[share]]`: one for each share.
     #[serde(default, rename = "share")]
     pub shares: Vec<ShareSection>,
+    /// The file of the configuration; the default for a configuration without a file.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+/// Path and text of a configuration file. Both are empty for a configuration without a file.
+#[derive(Debug, Default)]
+pub struct Source {
+    file: PathBuf,
+    text: String,
 }
 
 /// The section `[server]` of the configuration: name, addresses and threads of the server.
@@ -71,8 +88,8 @@ pub struct ServerSection {
     pub name: Option<String>,
     /// Comment of the server that clients show beside its name. Default: `smbeam`.
     pub comment: String,
-    /// IP addresses to listen on. Default: `0.0.0.0`, all IPv4 addresses.
-    pub listen: Vec<IpAddr>,
+    /// IP addresses to listen on. Default: all addresses of both families.
+    pub listen: Option<Vec<ListenAddress>>,
     /// Transports to listen with, each in the form `transport[:port]`. Default: `tcp`.
     pub transports: Vec<Spanned<String>>,
     /// Path of the user file, with the names and password hashes of accounts. `None`: the server
@@ -100,7 +117,7 @@ impl Default for ServerSection {
         Self {
             name: None,
             comment: "smbeam".to_owned(),
-            listen: vec![IpAddr::from([0, 0, 0, 0])],
+            listen: None,
             transports: vec![unplaced("tcp".to_owned())],
             users: None,
             control_socket: None,
@@ -269,9 +286,20 @@ fn millis(duration: Duration) -> u64 {
 pub struct LogSection {
     /// Format of log lines: text or JSON. Default: text.
     pub format: LogFormat,
-    /// Level of the log: `error`, `warn`, `info`, `debug` or `trace`; or a filter such as
-    /// `info,server=debug`. Default: `info`.
+    /// [`Levels`] of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`, or a list such as
+    /// `info,smbeam_server=debug`. Default: `info`.
     pub level: Spanned<String>,
+}
+
+impl LogSection {
+    /// The parsed levels.
+    ///
+    /// # Errors
+    /// The reason, with the key.
+    pub(crate) fn levels(&self) -> Result<Levels, String> {
+        let levels = self.level.get_ref().parse();
+        levels.map_err(|error| format!("log.level: {error}"))
+    }
 }
 
 impl Default for LogSection {
@@ -291,6 +319,18 @@ pub enum LogFormat {
     Human,
     /// One JSON object for each event.
     Json,
+}
+
+impl std::str::FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "human" => Ok(Self::Human),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("unknown format `{text}`: use human or json")),
+        }
+    }
 }
 
 /// A section `[[share]]` of the configuration: a shared directory.
@@ -391,6 +431,25 @@ pub struct ConfigError {
     line: Option<usize>,
     /// Key and reason.
     what: String,
+    /// The file cannot be read for this reason.
+    unread: Option<std::io::ErrorKind>,
+}
+
+impl ConfigError {
+    /// Line of the mistake, from 1; `None` if it is not about one line.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    /// The reason, with the key.
+    pub fn reason(&self) -> &str {
+        &self.what
+    }
+
+    /// The reason why the file cannot be read; `None` if it was read.
+    pub fn unread(&self) -> Option<std::io::ErrorKind> {
+        self.unread
+    }
 }
 
 impl fmt::Display for ConfigError {
@@ -415,21 +474,46 @@ impl Config {
             file: file.to_owned(),
             line: None,
             what: format!("cannot read the configuration: {error}"),
+            unread: Some(error.kind()),
         })?;
         Self::parse(file, &text)
     }
 
+    /// The `log.format` of a file that may not be valid: errors about the file have this format. No
+    /// other section has a key of this name.
+    pub fn log_format_of(file: &Path) -> LogFormat {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut lines = text.lines().filter_map(|line| line.split_once('='));
+        let is_json = |(key, value): (&str, &str)| {
+            key.trim() == "format"
+                && value
+                    .trim_start()
+                    .trim_start_matches(['"', '\''])
+                    .starts_with("json")
+        };
+        match lines.any(is_json) {
+            true => LogFormat::Json,
+            false => LogFormat::Human,
+        }
+    }
+
     /// Parses and checks the text `text` of a configuration file. `file` is the name of the file in
-    /// errors; the function does not read it.
+    /// errors; the function does not read it. Relative paths start at the directory of `file`.
     ///
     /// # Errors
     /// The text is malformed, or a value is invalid.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| ConfigError {
+        let mut config: Self = toml::from_str(text).map_err(|error| ConfigError {
             file: file.to_owned(),
             line: error.span().map(|span| line_of(text, span.start)),
             what: error.message().to_owned(),
+            unread: None,
         })?;
+        config.source = Source {
+            file: file.to_owned(),
+            text: text.to_owned(),
+        };
+        config.resolve(file);
         config.check(&Check { file, text })?;
         Ok(config)
     }
@@ -449,11 +533,26 @@ impl Config {
 
     fn check(&self, check: &Check<'_>) -> Result<(), ConfigError> {
         check.server(&self.server)?;
+        check.listen(&self.server)?;
+        check.numbers(self)?;
         check.security(&self.security)?;
         check.tcp(&self.tcp)?;
         check.quic(&self.quic)?;
         check.rdma(&self.rdma)?;
+        check.log(&self.log)?;
         check.shares(&self.shares)
+    }
+
+    /// The file that the configuration was read from; `None` without a file.
+    pub fn file(&self) -> Option<&Path> {
+        let file = self.source.file.as_path();
+        (!file.as_os_str().is_empty()).then_some(file)
+    }
+
+    /// Line of a value in the file, from 1; `None` for a default value.
+    pub(crate) fn line<T>(&self, value: &Spanned<T>) -> Option<usize> {
+        let is_placed = value.span().end > 0;
+        is_placed.then(|| line_of(&self.source.text, value.span().start))
     }
 
     /// The parsed `server.interfaces`. [`Config::parse`] has checked them.
@@ -504,6 +603,7 @@ impl Check<'_> {
             file: self.file.to_owned(),
             line,
             what,
+            unread: None,
         }
     }
 
@@ -550,6 +650,13 @@ impl Check<'_> {
             return Err(self.error(&security.min_dialect, what));
         }
         Ok(())
+    }
+
+    fn log(&self, log: &LogSection) -> Result<(), ConfigError> {
+        let levels = log.levels();
+        levels
+            .map(drop)
+            .map_err(|what| self.error(&log.level, what))
     }
 
     fn shares(&self, shares: &[ShareSection]) -> Result<(), ConfigError> {
@@ -657,6 +764,9 @@ mod tests {
         assert!(error(text).starts_with("smbeam.toml, line 2: server.interfaces: `rdma` is"));
         let text = "[[share]]\nname = \"a\"\npath = \"/no/such/directory\"\n";
         assert!(error(text).starts_with("smbeam.toml, line 3: share.path: /no/such/directory: "));
+        let text = "[log]\nlevel = \"verbose\"\n";
+        let expected = "smbeam.toml, line 2: log.level: unknown level `verbose`: use off, ";
+        assert!(error(text).starts_with(expected), "{}", error(text));
         let text = "[security]\nmin_dialect = \"1.0\"\n";
         assert!(
             error(text)

@@ -1,7 +1,7 @@
 //! The SMB Direct listeners of a server.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use net::{Endpoint, Transport};
@@ -78,10 +78,20 @@ fn listen(
     addresses.into_iter().map(listen).collect()
 }
 
+/// The addresses of the configuration. RDMA-CM listens on `::` for both families, so `0.0.0.0`
+/// beside it would be in use.
+fn listen_ips(config: &Config) -> Vec<IpAddr> {
+    let mut ips = config.listen_ips();
+    if ips.contains(&Ipv6Addr::UNSPECIFIED.into()) {
+        ips.retain(|ip| *ip != Ipv4Addr::UNSPECIFIED);
+    }
+    ips
+}
+
 /// The addresses to listen on at one port. An iWARP device listens with TCP and takes the port. If
 /// the server listens with TCP on the same port, such devices are left out.
 fn addresses_for(provider: &dyn Provider, config: &Config, endpoint: Endpoint) -> Vec<IpAddr> {
-    let wanted = &config.server.listen;
+    let wanted = &listen_ips(config);
     let is_tcp = |other: &Endpoint| {
         other.port == endpoint.port && matches!(other.transport, Transport::Tcp | Transport::Nbt)
     };

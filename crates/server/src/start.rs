@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
@@ -25,8 +25,7 @@ use crate::listening::Listening;
 use crate::message::Message;
 use crate::observer::Observer;
 use crate::placement::Placement;
-use crate::ports::bind_when_free;
-use crate::quic;
+use crate::reserve::{Reserved, reserve};
 use crate::share::Shares;
 use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
 use crate::smbdirect::{self, SmbDirectListeners};
@@ -44,6 +43,7 @@ pub struct Server {
     placement: Arc<Placement>,
     tls: Option<Arc<tls::Server>>,
     observer: Observer,
+    shared: Arc<Shared>,
 }
 
 impl fmt::Debug for Server {
@@ -67,7 +67,6 @@ impl Server {
         rustix::process::umask(rustix::fs::Mode::empty());
         allow_descriptors();
         let shares = Shares::open(&config.shares)?;
-        let tls = certificate::open(config).map_err(StartError::Certificate)?;
         let shared = Arc::new(shared(config, shares, accounts));
         let count = worker_count(config);
         let Reserved {
@@ -76,6 +75,8 @@ impl Server {
             quic_sockets,
             smb_direct,
         } = reserve(config, count)?;
+        // Last, because it may make a file: a server that does not start leaves nothing.
+        let tls = certificate::open(config).map_err(StartError::Certificate)?;
         if let Some(provider) = &smb_direct.provider {
             let listen = smb_direct.listening().map(|on| on.address.ip());
             let _ = shared.interfaces.rdma.set(RdmaDevices {
@@ -101,6 +102,7 @@ impl Server {
             threads: Vec::new(),
             placement: Arc::clone(&shared.placement),
             tls,
+            shared: Arc::clone(&shared),
         };
         for (index, (mailbox, sockets)) in receivers.into_iter().zip(quic_sockets).enumerate() {
             let unopened = Unopened {
@@ -135,6 +137,15 @@ impl Server {
     /// Returns the number of connections of each worker thread, in the order of the workers.
     pub fn connections(&self) -> Vec<usize> {
         self.placement.connections()
+    }
+
+    /// Reads the user file and the certificates again if they have changed. Errors are logged, and
+    /// the old contents stay in use.
+    pub fn reload(&self) {
+        drop(self.shared.accounts.current());
+        if let Some(tls) = &self.tls {
+            tls.reload();
+        }
     }
 
     /// Stops the server: it accepts no more connections and requests, and finishes the running
@@ -209,7 +220,7 @@ pub(crate) fn shared(config: &Config, shares: Shares, accounts: Accounts) -> Sha
         tcp: config.tcp.options(),
         interfaces: InterfaceConfig {
             entries: config.interfaces(),
-            listen: config.server.listen.clone(),
+            listen: config.listen_ips(),
             rdma: std::sync::OnceLock::new(),
         },
         started,
@@ -231,56 +242,6 @@ fn allow_descriptors() {
     if let Err(error) = setrlimit(Resource::Nofile, wanted) {
         warn!(%error, limit = ?current, "cannot raise the limit of open descriptors");
     }
-}
-
-/// The addresses that are bound before the workers start.
-struct Reserved {
-    listening: Vec<Listening>,
-    /// TCP sockets, bound and not listening.
-    sockets: Vec<socket2::Socket>,
-    /// The QUIC sockets of each worker.
-    quic_sockets: Vec<Vec<UdpSocket>>,
-    smb_direct: SmbDirectListeners,
-}
-
-/// Binds every address once: port 0 becomes the same port for all workers, and a used address fails
-/// before a worker starts.
-fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
-    let mut reserved = Reserved {
-        listening: Vec::new(),
-        sockets: Vec::new(),
-        quic_sockets: (0..workers).map(|_| Vec::new()).collect(),
-        smb_direct: SmbDirectListeners::open(config)?,
-    };
-    let endpoints = config.endpoints().into_iter();
-    for endpoint in endpoints.filter(|endpoint| endpoint.transport != Transport::SmbDirect) {
-        for ip in &config.server.listen {
-            let wanted = SocketAddr::new(*ip, endpoint.port);
-            let failed = |error| StartError::Listen {
-                address: wanted,
-                transport: endpoint.transport,
-                error,
-            };
-            let address = if endpoint.transport == Transport::Quic {
-                let bound = bind_when_free(|| quic::bind(wanted, workers));
-                let (address, sockets) = bound.map_err(failed)?;
-                let workers = reserved.quic_sockets.iter_mut().zip(sockets);
-                workers.for_each(|(of_worker, socket)| of_worker.push(socket));
-                address
-            } else {
-                let bound = bind_when_free(|| reserve_one(wanted));
-                let (socket, address) = bound.map_err(failed)?;
-                reserved.sockets.push(socket);
-                address
-            };
-            reserved.listening.push(Listening {
-                address,
-                transport: endpoint.transport,
-            });
-        }
-    }
-    reserved.listening.extend(reserved.smb_direct.listening());
-    Ok(reserved)
 }
 
 /// The listeners of one worker before its runtime exists.
@@ -334,25 +295,6 @@ fn quic_server(
     net::quic::Server::new(settings, certificates, &reset_key).map_err(StartError::Quic)
 }
 
-/// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.
-fn reserve_one(address: SocketAddr) -> io::Result<(socket2::Socket, SocketAddr)> {
-    use socket2::{Domain, Socket, Type};
-    let bind = |reuse_port: bool, address: SocketAddr| {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        if address.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        socket.set_reuse_port(reuse_port)?;
-        socket.bind(&address.into())?;
-        let bound = socket.local_addr()?.as_socket().expect("an IP socket");
-        io::Result::Ok((socket, bound))
-    };
-    let (alone, bound) = bind(false, address)?;
-    drop(alone);
-    bind(true, bound)
-}
-
 fn listen(
     runtime: &Runtime,
     listening: &[Listening],
@@ -379,7 +321,7 @@ fn listen(
     streams.map(open).collect()
 }
 
-fn worker_count(config: &Config) -> usize {
+pub(crate) fn worker_count(config: &Config) -> usize {
     match *config.server.workers.get_ref() {
         0 => thread::available_parallelism().map_or(1, std::num::NonZero::get),
         count => count,
@@ -478,19 +420,4 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     Accounts::from_config(config).map_err(StartError::Users)?;
     certificate::check(config).map_err(StartError::Certificate)?;
     smbdirect::check(config)
-}
-
-/// Returns the address that clients can connect to for a server that listens on `ip`. This is `ip`
-/// unless it is the unspecified address (`0.0.0.0` or `::`). For that it is the source address for
-/// traffic to the Internet, or loopback if the host has no route there.
-pub fn reachable(ip: IpAddr) -> IpAddr {
-    if !ip.is_unspecified() {
-        return ip;
-    }
-    // Connecting a UDP socket sends no packet. 192.0.2.1 is reserved for documentation (RFC 5737).
-    let outward = UdpSocket::bind((ip, 0)).and_then(|socket| {
-        socket.connect(("192.0.2.1", 9))?;
-        socket.local_addr()
-    });
-    outward.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip())
 }

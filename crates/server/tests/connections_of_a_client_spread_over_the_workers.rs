@@ -21,7 +21,7 @@ fn connections(server: &Server, expected: usize) -> Vec<usize> {
 fn spread(io: IoChoice) {
     let config = Config {
         server: ServerSection {
-            listen: vec![IpAddr::from([127, 0, 0, 1])],
+            listen: Some(vec![IpAddr::from([127, 0, 0, 1]).into()]),
             transports: vec![unplaced("tcp:0".to_owned())],
             workers: unplaced(4),
             io,

@@ -33,7 +33,7 @@ impl Rig {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = Config {
             server: ServerSection {
-                listen: vec![IpAddr::from([127, 0, 0, 1])],
+                listen: Some(vec![IpAddr::from([127, 0, 0, 1]).into()]),
                 transports: vec![smbeam_server::config::unplaced("tcp:0".to_owned())],
                 io: IoChoice::Auto,
                 ..ServerSection::default()

@@ -25,6 +25,7 @@ use tracing::{error, info, warn};
 
 use crate::datapath::{self, Context, Frame, Output, Started, Target};
 use crate::gate::Permit;
+use crate::log::UNLIMITED;
 use crate::observer;
 use crate::status::{self, ConnectionStatus};
 use crate::worker_context::WorkerContext;
@@ -334,7 +335,12 @@ impl Connection {
         state.permit.log_in(account.kind == AccountKind::Named);
         self.context.stream.trust();
         let (peer, transport) = (self.peer(), self.context.transport);
-        info!(%peer, %transport, user = %account.name, kind = ?account.kind, "logged in");
+        let (user, kind) = (&account.name, account.kind);
+        if kind == AccountKind::Named {
+            info!(name: UNLIMITED, %peer, %transport, %user, ?kind, "logged in");
+        } else {
+            info!(%peer, %transport, %user, ?kind, "logged in");
+        }
     }
 }
 

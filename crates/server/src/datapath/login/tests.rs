@@ -76,7 +76,7 @@ impl Mechanism for Slow {
 fn server() -> (Server, Receiver<Sender<()>>) {
     let mut config = Config {
         server: ServerSection {
-            listen: vec![IpAddr::from([127, 0, 0, 1])],
+            listen: Some(vec![IpAddr::from([127, 0, 0, 1]).into()]),
             transports: vec![unplaced("tcp:0".to_owned())],
             workers: unplaced(1),
             ..ServerSection::default()

@@ -1,0 +1,212 @@
+//! `smbeam serve`: runs a server.
+
+mod arguments;
+mod instructions;
+mod quick;
+mod reload;
+mod signals;
+
+use std::path::Path;
+
+use anyhow::Context;
+use smbeam_server::config::{Config, LogFormat, LogSection};
+use smbeam_server::control::{self, ControlSocket};
+use smbeam_server::log::Log;
+use smbeam_server::{Accounts, Listening, Observer, Server, Shown, log_findings};
+use tracing::{error, info};
+
+pub(crate) use self::arguments::Arguments;
+use self::arguments::{log_section, named};
+use self::instructions::Instructions;
+use self::quick::QuickShare;
+use self::signals::{Request, Signals};
+use crate::exit::Exit;
+use crate::output;
+
+/// Runs `smbeam serve`, and reports its failure in the format of the log.
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let mut log = None;
+    let served = match (&arguments.config, &arguments.path) {
+        (Some(file), _) => serve_config(arguments, file, &mut log),
+        (None, Some(path)) => serve_path(arguments, path, &mut log),
+        (None, None) => Err(anyhow::anyhow!(
+            "nothing to serve: give a directory or --config"
+        )),
+    };
+    let Err(error) = served else {
+        return Exit::Success;
+    };
+    if is_json(arguments, log.as_ref()) {
+        // Without a log, the configuration is not valid. The failure is JSON all the same.
+        let section = log_section(arguments, json_section());
+        log = log.or_else(|| smbeam_server::log::start(&section).ok());
+    }
+    match &log {
+        Some(log) if log.format() == LogFormat::Json => error!("{error:#}"),
+        _ => output::note(&format_args!("smbeam: {error:#}")),
+    }
+    Exit::of_server(&error)
+}
+
+/// Whether the log is JSON, or would be.
+fn is_json(arguments: &Arguments, log: Option<&Log>) -> bool {
+    let of_file = || arguments.config.as_deref().map(Config::log_format_of);
+    let wanted = || {
+        arguments
+            .log_format
+            .or_else(of_file)
+            .unwrap_or(LogFormat::Human)
+    };
+    log.map_or_else(wanted, Log::format) == LogFormat::Json
+}
+
+fn json_section() -> LogSection {
+    LogSection {
+        format: LogFormat::Json,
+        ..LogSection::default()
+    }
+}
+
+fn serve_config(arguments: &Arguments, file: &Path, log: &mut Option<Log>) -> anyhow::Result<()> {
+    let mut config = Config::load(file)?;
+    if let Some(io) = arguments.io {
+        config.server.io = io;
+    }
+    if let Some(list) = &arguments.transports {
+        config.server.transports = named(list);
+    }
+    if let Some(choice) = &arguments.rdma {
+        config.set_rdma(choice.clone());
+    }
+    config.log = log_section(arguments, config.log);
+    let log = log.insert(start_log(&config)?);
+    log_findings(&config);
+    let accounts = Accounts::from_config(&config).with_context(|| file.display().to_string())?;
+    let running = Running {
+        log,
+        config: &config,
+        keeps_level: arguments.log_level.is_some(),
+    };
+    running.serve(accounts, |_| {})
+}
+
+/// Shares one directory for a generated user.
+fn serve_path(arguments: &Arguments, path: &Path, log: &mut Option<Log>) -> anyhow::Result<()> {
+    let (share, accounts) = QuickShare::new(arguments, path)?;
+    let log = &*log.insert(start_log(&share.config)?);
+    let running = Running {
+        log,
+        config: &share.config,
+        keeps_level: true,
+    };
+    running.serve(accounts, |server| {
+        let instructions = Instructions {
+            share: &share,
+            listening: server.listening(),
+            certificate: server.certificate(),
+        };
+        if log.format() == LogFormat::Json {
+            return output::line(&instructions.json());
+        }
+        for line in instructions.lines() {
+            output::line(&line);
+        }
+    })
+}
+
+fn start_log(config: &Config) -> anyhow::Result<Log> {
+    smbeam_server::log::start(&config.log).map_err(anyhow::Error::msg)
+}
+
+/// The parts of a server that signals concern.
+#[derive(Clone, Copy)]
+struct Running<'a> {
+    log: &'a Log,
+    config: &'a Config,
+    /// A reload does not change the level of the log, because the command line has set it.
+    keeps_level: bool,
+}
+
+impl Running<'_> {
+    /// Runs the server until a signal stops it.
+    fn serve(self, accounts: Accounts, started: impl FnOnce(&Server)) -> anyhow::Result<()> {
+        let mut signals = Signals::catch()?;
+        let socket = control_socket(self.config)?;
+        let server = Server::start(self.config, accounts)?;
+        self.announce(&server);
+        let file = self.config.file().and_then(|file| file.canonicalize().ok());
+        let serve_socket = |socket: ControlSocket| socket.serve(server.observer(), file);
+        let control = socket.map(serve_socket).transpose()?;
+        started(&server);
+        for request in signals.requests() {
+            match request {
+                Request::Reload => {
+                    reload::reload(&server, self.log, self.config, self.keeps_level);
+                }
+                Request::Report => report(&server.observer()),
+                Request::Stop(signal) => {
+                    info!(signal, "stopping");
+                    break;
+                }
+            }
+        }
+        drop(control);
+        server.stop();
+        Ok(())
+    }
+
+    /// Reports addresses and certificate: as lines for people, or as events of a log in JSON.
+    fn announce(self, server: &Server) {
+        let is_json = self.log.format() == LogFormat::Json;
+        for Listening { address, transport } in server.listening() {
+            if is_json {
+                info!(%address, %transport, "listening");
+            } else {
+                let line = format_args!("listening on {address} ({transport})");
+                self.log.line(&line);
+            }
+        }
+        if let Some(Shown {
+            fingerprint,
+            is_self_signed,
+        }) = server.certificate()
+        {
+            if is_json {
+                info!(sha256 = %fingerprint, is_self_signed, "certificate");
+            } else {
+                let suffix = if is_self_signed { ", self-signed" } else { "" };
+                let line = format_args!("certificate SHA-256 {fingerprint}{suffix}");
+                self.log.line(&line);
+            }
+        }
+    }
+}
+
+/// Logs a summary of the status.
+fn report(observer: &Observer) {
+    let status = observer.status(None);
+    let connections = status.connections.len() + status.left_out.connections;
+    let sessions = status.sessions.len() + status.left_out.sessions;
+    let files = status.files.len() + status.left_out.files;
+    info!(connections, sessions, files, "status");
+}
+
+/// Opens the socket for `smbeam status`. Without a configured path, failure to open it is not an
+/// error.
+fn control_socket(config: &Config) -> anyhow::Result<Option<ControlSocket>> {
+    match &config.server.control_socket {
+        Some(path) if path.as_os_str().is_empty() => Ok(None),
+        Some(path) => {
+            let failed = || format!("server.control_socket: {}", path.display());
+            ControlSocket::bind(path).map(Some).with_context(failed)
+        }
+        None => {
+            let path = control::default_path();
+            let made = path.and_then(|path| path.as_deref().map(ControlSocket::bind).transpose());
+            Ok(made.unwrap_or_else(|error| {
+                info!(%error, "no control socket: smbeam status will not find this server");
+                None
+            }))
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Values of limits with which a server could not serve any client.
+
+use super::{Check, Config, ConfigError, unplaced};
+
+/// Least memory of a worker's buffers: one buffer of each size.
+const BUFFER_MEMORY_MIN_MB: usize = 16;
+/// Most memory of a worker's buffers: more than any machine has today.
+const BUFFER_MEMORY_MAX_MB: usize = 16 << 20;
+/// Least bytes of a frame before the login. A login with a Kerberos ticket needs some 64 KiB at
+/// most; NEGOTIATE and NTLM need less than 4 KiB.
+const FRAME_BEFORE_LOGIN_MIN: usize = 4 << 10;
+
+impl Check<'_> {
+    /// Checks numbers for which zero, or a tiny or huge value, makes no sense.
+    pub(super) fn numbers(&self, config: &Config) -> Result<(), ConfigError> {
+        let limits = &config.limits;
+        let positive = [
+            ("limits.connections", limits.connections),
+            ("limits.half_open", limits.half_open),
+            ("limits.half_open_per_address", limits.half_open_per_address),
+            ("limits.credits", limits.credits.into()),
+            (
+                "limits.sessions_per_connection",
+                limits.sessions_per_connection,
+            ),
+            ("limits.channels_per_session", limits.channels_per_session),
+            ("limits.opens_per_session", limits.opens_per_session),
+            ("limits.login_timeout_ms", clamped(limits.login_timeout_ms)),
+            ("limits.frame_timeout_ms", clamped(limits.frame_timeout_ms)),
+            (
+                "limits.credit_timeout_ms",
+                clamped(limits.credit_timeout_ms),
+            ),
+        ];
+        for (key, value) in positive {
+            self.within(key, value, 1, usize::MAX)?;
+        }
+        let frame = limits.frame_before_login;
+        self.within(
+            "limits.frame_before_login",
+            frame,
+            FRAME_BEFORE_LOGIN_MIN,
+            usize::MAX,
+        )?;
+        let buffers = config.server.buffer_memory_mb;
+        let (least, most) = (BUFFER_MEMORY_MIN_MB, BUFFER_MEMORY_MAX_MB);
+        self.within("server.buffer_memory_mb", buffers, least, most)
+    }
+
+    fn within(&self, key: &str, value: usize, min: usize, max: usize) -> Result<(), ConfigError> {
+        let limit = match value {
+            small if small < min => format!("at least {min}"),
+            large if large > max => format!("at most {max}"),
+            _ => return Ok(()),
+        };
+        Err(self.error(
+            &unplaced(()),
+            format!("{key}: {value} is not valid: use {limit}"),
+        ))
+    }
+}
+
+fn clamped(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn values_without_sense_are_errors() {
+        for bad in [
+            "[server]\nbuffer_memory_mb = 0",
+            "[server]\nbuffer_memory_mb = 17592186044416",
+            "[limits]\nconnections = 0",
+            "[limits]\nhalf_open = 0",
+            "[limits]\nhalf_open_per_address = 0",
+            "[limits]\ncredits = 0",
+            "[limits]\nsessions_per_connection = 0",
+            "[limits]\nchannels_per_session = 0",
+            "[limits]\nopens_per_session = 0",
+            "[limits]\nlogin_timeout_ms = 0",
+            "[limits]\nframe_timeout_ms = 0",
+            "[limits]\nframe_before_login = 0",
+        ] {
+            let error = Config::parse(Path::new("c.toml"), bad)
+                .expect_err(bad)
+                .to_string();
+            let (section, key) = bad.split_once("]\n").expect("a key");
+            let key = format!(
+                "{}.{}: ",
+                &section[1..],
+                key.split(' ').next().expect("a key")
+            );
+            assert!(
+                error.contains(&key) && error.contains(" is not valid: use at "),
+                "{error}"
+            );
+        }
+        let good = "[server]\nbuffer_memory_mb = 16\n[limits]\nshutdown_ms = 0\n";
+        assert!(Config::parse(Path::new("c.toml"), good).is_ok());
+    }
+}
