@@ -84,6 +84,8 @@ fn server() -> (Server, Receiver<Sender<()>>) {
         ..Config::default()
     };
     config.security.failed_login_delay_ms = 0;
+    // The slow mechanism makes anonymous sessions, which cannot sign.
+    config.security.signing_required = false;
     let (started, steps) = channel();
     let mut accounts = Accounts::from_config(&config).expect("no accounts");
     accounts.add_mechanism(Arc::new(Slow { started }));
