@@ -143,9 +143,9 @@ impl Connection {
         }
     }
 
-    /// Starts the connection: appends an [`Effect::Send`](super::effect::Effect::Send) with
+    /// Starts the connection: appends an [`Effect::Send`] with
     /// NEGOTIATE. The login follows by itself when the responses arrive;
-    /// [`Effect::Ready`](super::effect::Effect::Ready) reports its end.
+    /// [`Effect::Ready`] reports its end.
     ///
     /// # Panics
     /// The connection was started before.
@@ -160,8 +160,8 @@ impl Connection {
 
     /// Queues a request under the number `id`. The connection sends it after the login when the
     /// credits allow it, in this call or in a later one.
-    /// [`Effect::Answer`](super::effect::Effect::Answer) or
-    /// [`Effect::Lost`](super::effect::Effect::Lost) reports the end.
+    /// [`Effect::Answer`] or
+    /// [`Effect::Lost`] reports the end.
     ///
     /// # Panics
     /// The request has no steps or more than one WRITE, or another pending request has its number.
@@ -185,7 +185,7 @@ impl Connection {
     /// Processes a received frame. Appends the resulting effects: results of requests, further
     /// requests that the granted credits allow, breaks of oplocks and leases. The driver calls this
     /// for each frame in the order of their arrival. A frame that violates the protocol ends the
-    /// connection with [`Effect::Disconnect`](super::effect::Effect::Disconnect).
+    /// connection with [`Effect::Disconnect`].
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         let Inbound { bytes, scratch: _ } = message;
         if self.phase == Phase::Over {
@@ -197,15 +197,15 @@ impl Connection {
     }
 
     /// Ends the connection because the driver wants it. Appends
-    /// [`Effect::Lost`](super::effect::Effect::Lost) for each pending request, then
-    /// [`Effect::Disconnect`](super::effect::Effect::Disconnect). A second call has no effect.
+    /// [`Effect::Lost`] for each pending request, then
+    /// [`Effect::Disconnect`]. A second call has no effect.
     pub fn close(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Asked, effects);
     }
 
     /// Reports that the transport connection was closed. Appends
-    /// [`Effect::Lost`](super::effect::Effect::Lost) for each pending request, then
-    /// [`Effect::Disconnect`](super::effect::Effect::Disconnect). The call has no effect after the
+    /// [`Effect::Lost`] for each pending request, then
+    /// [`Effect::Disconnect`]. The call has no effect after the
     /// end of the connection.
     pub fn closed(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Closed, effects);
