@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// Cancels the request `id`; an unknown or completed one is ignored. For a request that was not
-    /// sent, this appends [`Effect::Answer`](super::effect::Effect::Answer) with
+    /// sent, this appends [`Effect::Answer`] with
     /// [`Failure::Cancelled`]. For a request in flight it appends the CANCEL message. The response
     /// of the server then has the result, which is a success if the CANCEL was late. \[MS-SMB2\]
     /// 3.2.4.24

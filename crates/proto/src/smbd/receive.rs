@@ -10,8 +10,8 @@ use crate::time::Instant;
 
 impl Connection {
     /// Processes a SEND of the peer, which completed one posted receive. `message` has all its
-    /// bytes, with the header of SMB Direct. Appends [`Effect::Fragment`](super::Effect::Fragment)
-    /// for a part of a message, [`Effect::Message`](super::Effect::Message) after the last part,
+    /// bytes, with the header of SMB Direct. Appends [`Effect::Fragment`]
+    /// for a part of a message, [`Effect::Message`] after the last part,
     /// and SENDs that became possible by granted credits.
     ///
     /// # Panics
