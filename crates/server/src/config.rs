@@ -289,6 +289,8 @@ pub struct LogSection {
     /// [`Levels`] of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`, or a list such as
     /// `info,smbeam_server=debug`. Default: `info`.
     pub level: Spanned<String>,
+    /// Whether a message that occurs too often is left out and counted. Default: yes.
+    pub rate_limited: bool,
 }
 
 impl LogSection {
@@ -306,6 +308,7 @@ impl Default for LogSection {
     fn default() -> Self {
         Self {
             format: LogFormat::Human,
+            rate_limited: true,
             level: unplaced("info".to_owned()),
         }
     }

@@ -135,6 +135,9 @@ fn table(site: &Site<'_>) -> Table {
     table.insert("server".into(), server.into());
     table.insert("security".into(), security.into());
     table.insert("limits".into(), limits.into());
+    // Tests send many bad messages from one address, and expect a line about each.
+    let log = Table::from_iter([("rate_limited".into(), false.into())]);
+    table.insert("log".into(), log.into());
     table.insert(
         "share".into(),
         plan.shares.iter().map(share).collect::<Vec<_>>().into(),

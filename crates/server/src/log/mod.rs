@@ -64,7 +64,10 @@ pub fn start(section: &LogSection) -> Result<Log, String> {
     let (levels, handle) = reload::Layer::new(levels);
     registry()
         .with(levels)
-        .with(RateLimitLayer(rate_limit))
+        .with(RateLimitLayer {
+            limit: rate_limit,
+            is_active: section.rate_limited,
+        })
         .with(formatted(format, queue.clone()))
         .try_init()
         .map_err(|error| failed(&error))?;

@@ -227,17 +227,22 @@ impl Visit for Line {
 
 /// Leaves out events that exceed the limits. Events of the levels
 /// `debug` and `trace` have no limit: an administrator enables them for a short time.
-pub(super) struct RateLimitLayer(pub(super) std::sync::Arc<RateLimit>);
+pub(super) struct RateLimitLayer {
+    pub(super) limit: std::sync::Arc<RateLimit>,
+    /// Whether the limits apply (`log.rate_limited`).
+    pub(super) is_active: bool,
+}
 
 impl<S: Subscriber> Layer<S> for RateLimitLayer {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        if *metadata.level() > Level::INFO || metadata.name() == UNLIMITED {
+        let is_exempt = *metadata.level() > Level::INFO || metadata.name() == UNLIMITED;
+        if is_exempt || !self.is_active {
             return true;
         }
         let mut line = Line::default();
         event.record(&mut line);
-        self.0.allows(Instant::now(), metadata, &line)
+        self.limit.allows(Instant::now(), metadata, &line)
     }
 }
 
