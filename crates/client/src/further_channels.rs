@@ -64,13 +64,16 @@ pub(crate) fn is_loopback(address: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Transports;
 
     #[test]
     fn several_channels_exclude_gmac() {
         let local: SocketAddr = "127.0.0.1:445".parse().expect("an address");
         let remote: SocketAddr = "192.0.2.1:445".parse().expect("an address");
         let expected = |channels: Channels, address, has_rdma| {
-            let options = Options::default().channels(channels);
+            let options = Options::default()
+                .transports(Transports::Auto)
+                .channels(channels);
             options.expected_channels(&[address], || has_rdma)
         };
         assert_eq!(expected(Channels::Auto, local, false), Further::None);

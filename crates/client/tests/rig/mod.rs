@@ -40,6 +40,8 @@ impl Rig {
             },
             security: SecuritySection {
                 failed_login_delay_ms: 0,
+                // Signed data do not move by RDMA, and some tests change messages.
+                signing_required: false,
                 ..SecuritySection::default()
             },
             shares: vec![ShareSection::new(SHARE, folder.path(), false)],
