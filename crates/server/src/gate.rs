@@ -230,6 +230,9 @@ mod tests {
         assert!(gate.is_crowded(client("10.0.0.3")));
         drop((permits, more));
         assert!(!gate.is_crowded(one));
+        let large = gate.enter(one, 300 << 10).expect("below the limit");
+        assert!(gate.is_crowded(two), "over a quarter of the memory");
+        drop(large);
     }
 
     #[test]

@@ -140,10 +140,12 @@ impl HalfOpenTable {
         self.revoked
     }
 
-    /// Returns true if the connections reach a quarter of a limit.
+    /// Returns true if the connections reach a quarter of a limit, that of memory included.
     pub(crate) fn is_crowded(&self, prefix: ClientPrefix) -> bool {
         let here = self.prefixes.get(&prefix).map_or(0, |p| p.entries.len());
-        self.count >= self.limits.total / 4 || here >= self.limits.per_prefix / 4
+        self.count >= self.limits.total / 4
+            || here >= self.limits.per_prefix / 4
+            || self.memory > self.limits.memory / 4
     }
 
     /// Returns true if the connections use half of the memory limit.
