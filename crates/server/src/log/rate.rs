@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Write as _};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, error, info, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+
+use crate::client_address::{ClientAddress, ClientPrefix};
 
 /// Name of events that no rate limits: an administrator wants each of them, and no stranger causes
 /// them.
@@ -85,7 +87,7 @@ pub(super) struct RateLimit(Mutex<Buckets>);
 #[derive(Default)]
 struct Buckets {
     places: HashMap<Identifier, Place>,
-    addresses: HashMap<(Identifier, IpAddr), Bucket>,
+    addresses: HashMap<(Identifier, ClientPrefix), Bucket>,
 }
 
 /// How many lines of one place were left out.
@@ -102,7 +104,7 @@ impl RateLimit {
     fn allows(&self, now: Instant, metadata: &Metadata<'_>, line: &Line) -> bool {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let id = metadata.callsite();
-        let of_address = buckets.of_address(now, &id, line.address());
+        let of_address = buckets.of_address(now, &id, line.prefix());
         let has_own = of_address.is_none_or(|bucket| bucket.has_token(OF_ADDRESS, now));
         let place = buckets.places.entry(id.clone()).or_insert_with(|| Place {
             bucket: Bucket::full(now),
@@ -114,7 +116,7 @@ impl RateLimit {
         });
         if has_own && place.bucket.has_token(OF_PLACE, now) {
             place.bucket.take(OF_PLACE, now);
-            if let Some(bucket) = buckets.of_address(now, &id, line.address()) {
+            if let Some(bucket) = buckets.of_address(now, &id, line.prefix()) {
                 bucket.take(OF_ADDRESS, now);
             }
             return true;
@@ -159,7 +161,7 @@ impl Buckets {
         &mut self,
         now: Instant,
         id: &Identifier,
-        address: Option<IpAddr>,
+        address: Option<ClientPrefix>,
     ) -> Option<&mut Bucket> {
         let key = (id.clone(), address?);
         if self.addresses.len() >= ADDRESSES_MAX && !self.addresses.contains_key(&key) {
@@ -200,16 +202,11 @@ struct Line {
 }
 
 impl Line {
-    /// The address of the peer. IPv6 addresses of one /64 count as one.
-    fn address(&self) -> Option<IpAddr> {
-        let socket = self.peer.parse().map(|address: SocketAddr| address.ip());
-        match socket.ok().or_else(|| self.peer.parse().ok())? {
-            IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
-                Some(ip) => Some(ip.into()),
-                None => Some(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into()),
-            },
-            ip @ IpAddr::V4(_) => Some(ip),
-        }
+    /// The prefix of the peer's address, by which the limits count clients.
+    fn prefix(&self) -> Option<ClientPrefix> {
+        let alone = || self.peer.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0));
+        let socket: SocketAddr = self.peer.parse().or_else(|_| alone()).ok()?;
+        Some(ClientAddress::from(socket).prefix())
     }
 }
 
