@@ -1,10 +1,13 @@
 //! Limits for the number of connections, with and without a login.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tracing::warn;
+use ring::{Either, either};
+use tracing::{debug, warn};
 
 use crate::client_address::{ClientAddress, ClientPrefix};
 use crate::half_open::{HalfOpenLimits, HalfOpenTable, Revocation};
@@ -133,6 +136,22 @@ fn log_revoked(ended: std::ops::Range<u64>, newcomer: ClientPrefix) {
 }
 
 impl Permit {
+    /// Waits for `future`. Returns `None` if another connection needs the place first; the log
+    /// then has a line about `peer`.
+    pub(crate) async fn unless_revoked<F: Future>(
+        &self,
+        peer: SocketAddr,
+        future: F,
+    ) -> Option<F::Output> {
+        match either(pin!(future), pin!(self.revocation.revoked())).await {
+            Either::First(output) => Some(output),
+            Either::Second(()) => {
+                debug!(%peer, "disconnecting: another connection needs the place");
+                None
+            }
+        }
+    }
+
     /// Counts the connection as logged in. `is_named` means that the client has proved the
     /// identity of a user.
     pub(crate) fn log_in(&mut self, is_named: bool) {

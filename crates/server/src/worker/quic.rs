@@ -3,13 +3,11 @@
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use net::Transport;
 use net::quic::{Handover, Incoming, Listener, ListenerEvent};
-use ring::{Either, either};
 use tracing::{debug, warn};
 
 use super::Worker;
@@ -121,11 +119,9 @@ impl Worker {
             let peer = incoming.peer();
             let failed = |error: &io::Error| worker.log_failed_handshake(peer, error);
             let accepting = incoming.accept_or(window, failed);
-            let accepting = pin!(worker.handle().timeout(HANDSHAKE_TIMEOUT, accepting));
-            let revocation = permit.revocation();
-            let Either::First(accepted) = either(accepting, pin!(revocation.revoked())).await
-            else {
-                return debug!(%peer, "disconnecting: another connection needs the place");
+            let accepting = worker.handle().timeout(HANDSHAKE_TIMEOUT, accepting);
+            let Some(accepted) = permit.unless_revoked(peer, accepting).await else {
+                return;
             };
             match accepted {
                 Ok(Ok(_)) if worker.context.stopping.is_raised() => {}

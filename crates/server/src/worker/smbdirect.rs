@@ -4,7 +4,6 @@
 //! is made on the thread of the worker that serves it.
 
 use std::io;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use net::Transport;
 use net::smbdirect::Stream;
 use rdma::{Provider, Request};
-use ring::{Either, Interest, Readiness, either};
+use ring::{Interest, Readiness};
 use tracing::{debug, info, warn};
 
 use super::Worker;
@@ -102,11 +101,9 @@ impl Worker {
         let worker = Rc::clone(self);
         self.handle().spawn(async move {
             let settings = &worker.shared().smb_direct;
-            let revocation = permit.revocation();
-            let accepting = pin!(Stream::accept(worker.handle(), request, settings));
-            let Either::First(accepted) = either(accepting, pin!(revocation.revoked())).await
-            else {
-                return debug!(%peer, "disconnecting: another connection needs the place");
+            let accepting = Stream::accept(worker.handle(), request, settings);
+            let Some(accepted) = permit.unless_revoked(peer, accepting).await else {
+                return;
             };
             match accepted {
                 Ok(_) if worker.context.stopping.is_raised() => {}
