@@ -1,4 +1,4 @@
-//! `smbeam df`: the free space of shares.
+//! `smbeam df`: the free space of shares, and of disks that are mounted below their roots.
 
 use clap::Args;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::report::Report;
 /// Arguments of `smbeam df`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The shares.
+    /// Shares, or directories in shares: the space of the disk that holds the directory.
     #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
     #[command(flatten)]
@@ -31,6 +31,7 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Row {
     share: String,
+    url: String,
     total: u64,
     used: u64,
     available: u64,
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     if !arguments.json {
         let (total, used, available) = ("bytes", "used", "available");
         output::line(&format_args!(
-            "{total:>18} {used:>18} {available:>18} use%  share"
+            "{total:>18} {used:>18} {available:>18} use%  URL"
         ));
     }
     for url in &arguments.urls {
@@ -58,9 +59,11 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 
 fn df(arguments: &Arguments, connector: &Connector, url: &Url) -> Outcome {
     let remote = connector.remote_path(url)?;
-    let volume = remote.share.volume().wait().map_err(remote.failed())?;
+    let volume = remote.share.volume_of(&remote.path).wait();
+    let volume = volume.map_err(remote.failed())?;
     let row = Row {
         share: remote.root.to_string(),
+        url: remote.to_string(),
         total: volume.total,
         used: volume.total.saturating_sub(volume.free),
         available: volume.available,
@@ -82,6 +85,6 @@ fn text(row: &Row, sizes: &SizeArguments) -> String {
         sizes.shown(row.total),
         sizes.shown(row.used),
         sizes.shown(row.available),
-        row.share
+        row.url
     )
 }

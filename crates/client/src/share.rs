@@ -341,11 +341,20 @@ impl Share {
         self.session().negotiated().is_protected(self.inner.encrypt)
     }
 
-    /// Queries the size and the free space of the volume that the share is on.
+    /// Queries the size and the free space of the volume of the share's root directory.
     ///
     /// # Errors
     /// The user may not open the root of the share, or the server refuses the query.
     pub async fn volume(&self) -> Result<Volume, Error> {
+        self.volume_of("").await
+    }
+
+    /// Queries the size and the free space of the volume that holds a file or directory. It can be
+    /// another one than that of the root, because servers can mount volumes below it.
+    ///
+    /// # Errors
+    /// The path does not exist, or the server reports an error.
+    pub async fn volume_of(&self, path: &str) -> Result<Volume, Error> {
         let fs = |class: FsInfoClass| query(InfoType::FILESYSTEM, class.0, VOLUME_LEN);
         let queries = vec![
             fs(FsInfoClass::FULL_SIZE),
@@ -354,11 +363,12 @@ impl Share {
         ];
         let options = OpenOptions::new().access(AccessMask::FILE_READ_ATTRIBUTES);
         let operation = "query the volume of";
-        let steps = self.compound("", &options, queries)?;
+        let steps = self.compound(path, &options, queries)?;
         let replies = self.start(steps, Memory::None).await.all().0;
+        let subject = if path.is_empty() { self.name() } else { path };
         replies
             .and_then(|replies| volume(&replies))
-            .map_err(|cause| cause.of(operation, self.name()))
+            .map_err(|cause| cause.of(operation, subject))
     }
 
     /// Opens a file, executes the steps and closes the file, all in one message.
