@@ -42,7 +42,16 @@ pub enum FileOp {
     /// [`Outcome::Opened`], with OBJECT_NAME_NOT_FOUND if the file no longer exists, and with
     /// NOT_SUPPORTED if the file system has no handles.
     Reopen(ReopenPlan),
-    /// Runs an operation on an open, under the identity with which the file was opened.
+    /// Checks that the root directory of a share exists: a disk may not be mounted yet, or no
+    /// longer. Answered with [`Outcome::Done`], or BAD_NETWORK_NAME if it does not exist.
+    FindRoot {
+        /// The share.
+        share: ShareId,
+        /// The identity that looks the directory up. A directory that exists is found with any
+        /// identity.
+        token: Arc<Token>,
+    },
+    /// Runs an operation on an open, with the token that the file was opened with.
     OnOpen(LocalOpen, Operation),
 }
 
@@ -53,6 +62,7 @@ impl FileOp {
         match self {
             Self::Open(plan) => plan.share,
             Self::Reopen(plan) => plan.share,
+            Self::FindRoot { share, token: _ } => *share,
             Self::OnOpen(file, _) => file.share,
         }
     }
@@ -155,8 +165,8 @@ pub enum Operation {
     /// Queries the [`FileHandle`] of the file. Answered with [`Outcome::Handle`], or with
     /// NOT_SUPPORTED if the file system has no handles.
     ReadHandle,
-    /// Queries size, free space and properties of the file system. Answered with
-    /// [`Outcome::Volume`].
+    /// Reads the properties of the file system that holds the file: with file systems mounted below
+    /// the root of the share, it is not always that of the root. Answered with [`Outcome::Volume`].
     Volume,
     /// Starts to report changes in a directory by other processes, as [`LocalEvent`]s, until the
     /// directory is closed. Answered with [`Outcome::Done`], also by a file system that cannot
@@ -224,9 +234,9 @@ pub struct OpenPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHandle(pub Vec<u8>);
 
-/// Maximum length of a [`FileHandle`] in bytes: the four bytes of the type, then MAX_HANDLE_SZ of
-/// Linux.
-pub const FILE_HANDLE_MAX: usize = 4 + 128;
+/// Maximum length of a [`FileHandle`] in bytes: the serial number of the file system, the four
+/// bytes of the type, then MAX_HANDLE_SZ of Linux.
+pub const FILE_HANDLE_MAX: usize = 8 + 4 + 128;
 
 /// A plan to open an existing file by its handle: a file that was open before a disconnection or a
 /// restart.
@@ -312,6 +322,29 @@ pub struct FileKey {
     pub stream: StreamId,
 }
 
+/// A file system of a share, as clients see it. A share has several if others are mounted below its
+/// root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct VolumeId {
+    /// Serial number: f_fsid of statfs(2), or the device number if the file system has none. It is
+    /// the VolumeSerialNumber of FileIdInformation; FileFsVolumeInformation has its lower half.
+    pub serial: u64,
+    /// The number that distinguishes the files of this file system from those of the others of the
+    /// share: see [`file_id`](Self::file_id). 0 for the file system of the root.
+    pub tag: u64,
+}
+
+impl VolumeId {
+    /// The 64-bit number for clients of the file with this inode number. It is the inode number on
+    /// the file system of the root, so that it agrees with that of other servers of the directory.
+    /// On others it is the inode number XOR the tag. Its upper 16 bits are unique in the share.
+    /// Two files never share a number while all inode numbers are below 2^48; with larger ones, the
+    /// other bits of the tag are a hash that makes it improbable.
+    pub fn file_id(&self, inode: u64) -> u64 {
+        inode ^ self.tag
+    }
+}
+
 /// Identifies a stream within its file. The file system assigns the number when it opens the
 /// stream, and does not assign it to another stream of the file while the stream is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -354,9 +387,11 @@ pub enum FileKind {
 /// The metadata of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// Identity of the file, independent of its names.
+    /// Identity of the file within the server.
     pub key: FileKey,
-    /// Kind of the object: file, directory, link or special file.
+    /// The file system that holds the file, as clients see it.
+    pub volume: VolumeId,
+    /// Kind of the file.
     pub kind: FileKind,
     /// DOS attributes. DIRECTORY agrees with the kind; NORMAL is never set.
     pub attributes: FileAttributes,
@@ -386,6 +421,19 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// The 64-bit number of the file, unique within its share: FileInternalInformation.IndexNumber
+    /// and the FileId of listings. \[MS-FSCC\] 2.4.26, 2.1.9
+    pub fn file_id(&self) -> u64 {
+        self.volume.file_id(self.key.file)
+    }
+
+    /// The 128-bit number of the file, unique within its share: FileIdInformation.FileId. Its lower
+    /// half is [`file_id`](Self::file_id), its upper half identifies the file system.
+    /// \[MS-FSCC\] 2.1.10
+    pub fn file_id_128(&self) -> u128 {
+        u128::from(self.volume.tag) << 64 | u128::from(self.file_id())
+    }
+
     /// Returns whether the file is a directory.
     pub fn is_directory(&self) -> bool {
         self.kind == FileKind::Directory
@@ -430,14 +478,68 @@ pub struct VolumeInfo {
     pub free: u64,
     /// Number of allocation units that the user may still allocate.
     pub available: u64,
-    /// Serial number of the volume.
+    /// Size of the sectors of the disk that software addresses, in bytes: a power of two.
+    pub sector: u32,
+    /// Size of the sectors of the disk that a write replaces as a whole, in bytes: a power of two,
+    /// at least `sector`.
+    pub physical_sector: u32,
+    /// Serial number of the volume: [`VolumeId::serial`].
     pub serial: u64,
     /// Maximum length of the name of a file in UTF-16 units.
     pub max_name: u32,
-    /// Whether files can have the attribute SPARSE.
+    /// The name of the kind of file system, in the terms of Windows.
+    pub kind: VolumeKind,
+    /// Whether the file system is mounted read-only.
+    pub is_read_only: bool,
+    /// Whether files can be SPARSE.
     pub has_sparse_files: bool,
     /// Creation time of the volume.
     pub created: FileTime,
+}
+
+/// The kind of a file system, in the terms of Windows. Clients derive features from the name, such
+/// as access control lists only from "NTFS".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum VolumeKind {
+    /// A file system with permissions, hard links and names that differ in case: "NTFS".
+    #[default]
+    Full,
+    /// FAT with 12, 16 or 32 bits: "FAT32". No permissions, no hard links, no distinction of case.
+    Fat,
+    /// "exFAT". The same features as [`Fat`](Self::Fat).
+    ExFat,
+    /// ISO 9660: "CDFS".
+    Iso9660,
+    /// "UDF".
+    Udf,
+}
+
+impl VolumeKind {
+    /// The name for clients. \[MS-FSCC\] 2.5.1
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "NTFS",
+            Self::Fat => "FAT32",
+            Self::ExFat => "exFAT",
+            Self::Iso9660 => "CDFS",
+            Self::Udf => "UDF",
+        }
+    }
+
+    /// Whether names can differ in case alone.
+    pub fn is_case_sensitive(self) -> bool {
+        !matches!(self, Self::Fat | Self::ExFat)
+    }
+
+    /// Whether a file can have several names.
+    pub fn has_hard_links(self) -> bool {
+        matches!(self, Self::Full | Self::Udf)
+    }
+
+    /// Whether the file system stores permissions.
+    pub fn has_permissions(self) -> bool {
+        matches!(self, Self::Full)
+    }
 }
 
 /// A change that another process made in or below a directory that [`Operation::Watch`] named. The

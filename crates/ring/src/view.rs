@@ -157,8 +157,14 @@ impl Views {
         Some(window)
     }
 
-    /// Unmaps the windows that no view refers to and that no call of [`find`](Self::find) has used
-    /// for a second. Returns whether windows are left.
+    /// Unmaps the windows that no view refers to, also those that were used lately: their file
+    /// systems can then be unmounted.
+    pub fn unmap_idle(&mut self) {
+        self.windows.retain(|window| !is_unused(window));
+    }
+
+    /// Unmaps the windows that no view refers to and no request has used lately. Returns whether
+    /// windows are left.
     pub fn forget_unused(&mut self) -> bool {
         let is_fresh = |window: &Window| window.last_use.get().elapsed() <= KEEP;
         (self.windows).retain(|window| !is_unused(window) || is_fresh(window));
@@ -318,6 +324,19 @@ mod tests {
         assert!(views.find(read.as_fd(), 0, 4999).is_ok());
         assert!(views.forget_unused());
         assert_eq!(views.windows.len(), 1);
+    }
+
+    #[test]
+    fn idle_windows_end_at_once() {
+        let mut views = Views::new(8);
+        let [read, idle] = [file(5000), file(5000)];
+        let view = views.find(read.as_fd(), 0, 4999).expect("a view");
+        assert!(views.find(idle.as_fd(), 0, 4999).is_ok());
+        views.unmap_idle();
+        assert_eq!(views.windows.len(), 1);
+        drop(view);
+        views.unmap_idle();
+        assert!(views.windows.is_empty());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The shares of a server, and the file system of each.
 
+use std::io;
 use std::sync::Arc;
 
 use proto::file::{FileOp, LocalEvent, LocalOpen, ShareId};
 use proto::server::config::{Share, ShareKind};
 use proto::token::Token;
+use tracing::warn;
 use vfs::{FileSystem, posix};
 
 use crate::config::ShareSection;
@@ -22,10 +24,11 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Opens the directories of the configuration, and adds IPC$.
+    /// Opens the shares of the configuration, and adds IPC$. Logs the shares with a missing
+    /// directory: clients can enter them when it exists.
     ///
     /// # Errors
-    /// A directory cannot be opened, or a `force_user` is not an account.
+    /// A path is not a directory, or a `force_user` is not an account.
     pub(crate) fn open(sections: &[ShareSection]) -> Result<Self, StartError> {
         let mut shares = Self {
             known: vec![Arc::new(ipc())],
@@ -55,8 +58,9 @@ impl Shares {
             guest: section.guest,
             force_token: force_token(section)?,
         };
-        let file_system = open_directory(id, section)
-            .map_err(|error| StartError::share(name, section.path.get_ref(), error))?;
+        let path = section.path.get_ref();
+        let file_system =
+            open_directory(id, section).map_err(|error| StartError::share(name, path, error))?;
         self.known.push(Arc::new(share));
         self.file_systems.push(Some(file_system));
         Ok(())
@@ -92,13 +96,24 @@ impl Shares {
     }
 }
 
-fn open_directory(id: ShareId, section: &ShareSection) -> std::io::Result<Arc<dyn FileSystem>> {
+fn open_directory(id: ShareId, section: &ShareSection) -> io::Result<Arc<dyn FileSystem>> {
     let options = posix::Options {
         direct: section.direct,
         names: section.names.into(),
         ..posix::Options::default()
     };
-    let directory = posix::Posix::new(id, section.path.get_ref(), options)?;
+    let path = section.path.get_ref();
+    let directory = posix::Posix::new(id, path, options)?;
+    match directory.check_root() {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(error),
+        Err(error) => warn!(
+            share = section.name.get_ref(),
+            path = %path.display(),
+            %error,
+            "the directory of the share is missing: refusing clients until it exists"
+        ),
+    }
     Ok(Arc::new(directory))
 }
 

@@ -105,6 +105,12 @@ impl WorkerContext {
         found.ok()
     }
 
+    /// Unmaps all windows of files that no response refers to, at the end of a connection that read
+    /// files. An administrator may wait for it to unmount a disk.
+    pub(crate) fn unmap_idle(&self) {
+        self.views.borrow_mut().unmap_idle();
+    }
+
     /// Unmaps windows of files that are no longer read. Ends when none are left.
     async fn unmap_unused(self: Rc<Self>) {
         loop {

@@ -257,7 +257,7 @@ fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
         allocation_size: metadata.allocation,
         attributes: wire_attributes(metadata),
         reparse_tag: reparse_tag(metadata),
-        file_id: metadata.key.file,
+        file_id: metadata.file_id(),
         // No 8.3 names, no extended attributes, and no place that lasts.
         short_name: Utf16(&[]),
         name: Utf16(&name),

@@ -38,7 +38,7 @@ use crate::effect::{
 };
 use crate::file::{
     self, CopyPlan, DirectoryEntry, Existing, FileKey, FileKind, FileOp, KindWanted, LocalOpen,
-    Metadata, OpenPlan, Opened, Operation, ShareId, StreamId, VolumeInfo,
+    Metadata, OpenPlan, Opened, Operation, ShareId, StreamId, VolumeId, VolumeInfo, VolumeKind,
 };
 use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
@@ -497,6 +497,10 @@ impl Disk {
                 file: self.next_number,
                 stream: StreamId::DATA,
             },
+            volume: VolumeId {
+                serial: 0x1_2345_6789,
+                tag: 0,
+            },
             kind,
             attributes,
             stored: attributes,
@@ -537,6 +541,7 @@ impl Disk {
         let names = self.log.drain(..).map(|operation| {
             let text = match operation {
                 FileOp::Open(_) | FileOp::Reopen(_) => "Open".to_string(),
+                FileOp::FindRoot { .. } => "FindRoot".to_string(),
                 FileOp::OnOpen(_, operation) => alloc::format!("{operation:?}"),
             };
             let end = text.find([' ', '(']).unwrap_or(text.len());
@@ -616,6 +621,7 @@ impl Disk {
         let (file, operation) = match operation {
             FileOp::Open(plan) => return self.open(&plan),
             FileOp::Reopen(_) => return Err(Status::NOT_SUPPORTED),
+            FileOp::FindRoot { .. } => return Ok(file::Outcome::Done),
             FileOp::OnOpen(file, operation) => (file, operation),
         };
         match operation {
@@ -658,8 +664,12 @@ impl Disk {
                 total: 100,
                 free: 50,
                 available: 40,
+                sector: 512,
+                physical_sector: 4096,
                 serial: 0x1_2345_6789,
                 max_name: 255,
+                kind: VolumeKind::Full,
+                is_read_only: false,
                 has_sparse_files: true,
                 created: FileTime(5_000),
             })),

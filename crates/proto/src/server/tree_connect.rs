@@ -1,4 +1,7 @@
 //! TREE_CONNECT: a session enters a share. \[MS-SMB2\] 3.3.1.9, 3.3.5.7
+//!
+//! The root directory of a share may be missing, such as the mount point of a disk that is not
+//! plugged in. So each TREE_CONNECT to a disk share waits until the file system has found it.
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -10,9 +13,11 @@ use wire::tree_connect::{Request, Response, ShareCapabilities, ShareFlags, Share
 use wire::upcase::is_same_name;
 use wire::{Status, TreeId};
 
+use crate::effect::{Effect, Effects, Outcome};
+use crate::file::FileOp;
 use crate::server::config::{Share, ShareKind};
 use crate::server::connection::Connection;
-use crate::server::connection::task::{self, Flow, Task};
+use crate::server::connection::task::{self, Flow, Task, Then};
 use crate::server::context::Reply;
 use crate::server::session::Session;
 use crate::server::tree::TreeConnect;
@@ -24,12 +29,13 @@ const FULL_ACCESS: AccessMask = AccessMask(0x001F_01FF);
 const READ_ACCESS: AccessMask = AccessMask(0x0012_00A9);
 
 impl Connection {
-    /// Enters a share.
+    /// Starts to enter a share.
     pub(super) fn tree_connect(
         &mut self,
         task: &mut Task,
         request: &mut task::Request,
         message: &[u8],
+        effects: &mut Effects,
     ) -> Result<Flow, Status> {
         let session = Self::require_session(request)?;
         let connect = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
@@ -42,7 +48,40 @@ impl Connection {
         let path = connect.path.decode().ok_or(Status::BAD_NETWORK_NAME)?;
         let share = self.find_share(share_name(&path))?;
         self.check_entry(&share, &session)?;
-        let tree = self.enter(&session, share)?;
+        if share.kind == ShareKind::Pipe {
+            return self.finish_tree_connect(task, request, &session, share);
+        }
+        let token = share.force_token.clone();
+        let token = token.unwrap_or_else(|| session.state.lock().account.token.clone());
+        let op = self.allocate_op();
+        let find = FileOp::FindRoot {
+            share: share.id,
+            token,
+        };
+        effects.push(Effect::File(op, find));
+        Ok(Flow::Wait(op, Then::TreeConnect(session, share)))
+    }
+
+    /// Continues when the file system has looked for the root directory.
+    pub(super) fn resume_tree_connect(
+        &mut self,
+        task: &mut Task,
+        request: &mut task::Request,
+        (session, share): (&Session, Arc<Share>),
+        outcome: Outcome,
+    ) -> Result<Flow, Status> {
+        outcome.expect_file()?;
+        self.finish_tree_connect(task, request, session, share)
+    }
+
+    fn finish_tree_connect(
+        &mut self,
+        task: &mut Task,
+        request: &mut task::Request,
+        session: &Session,
+        share: Arc<Share>,
+    ) -> Result<Flow, Status> {
+        let tree = self.enter(session, share)?;
         if let Target::Sync { tree_id, .. } = &mut request.header.target {
             *tree_id = tree.id;
         }
@@ -99,6 +138,12 @@ impl Connection {
             maximal_access,
         });
         trees.insert(id, tree.clone());
+        // The end of a session closes it first and clears its trees after that. So this check or
+        // that removal sees a tree that was entered meanwhile.
+        if session.state.lock().is_closed {
+            trees.remove(&id);
+            return Err(Status::USER_SESSION_DELETED);
+        }
         Ok(tree)
     }
 }

@@ -117,3 +117,15 @@ fn a_disconnected_tree_is_unknown() {
         assert_eq!(client.enter(&mut rig, "files").status(), Status::SUCCESS);
     }
 }
+
+#[test]
+fn a_share_without_its_directory_is_refused_until_it_exists() {
+    let mut rig = rig();
+    let mut client = Client::logged_in(&mut rig, Options::default(), "alice");
+    rig.disk.is_unmounted = true;
+    let refused = client.enter(&mut rig, "files").status();
+    assert_eq!(refused, Status::BAD_NETWORK_NAME);
+    assert_eq!(client.enter(&mut rig, "ipc$").status(), Status::SUCCESS);
+    rig.disk.is_unmounted = false;
+    assert_eq!(client.enter(&mut rig, "files").status(), Status::SUCCESS);
+}

@@ -29,6 +29,9 @@ impl Connection {
         let grace = self.context.worker.shutdown_grace();
         let _ = self.handle().timeout(grace, sender).await;
         self.close().await;
+        if self.sent.get() >= ring::VIEW_BYTES_MIN as u64 {
+            self.context.worker.unmap_idle();
+        }
         debug!(%peer, %transport, "disconnected");
     }
 

@@ -263,6 +263,11 @@ impl Client {
                 shared.orders.push(Order::Think);
                 Ok(())
             }
+            // The disk has failed in the lookup of the root; the next attempt may succeed.
+            Status::IO_DEVICE_ERROR => {
+                self.submit_one(tree(DATA, Intent::Tree), shared);
+                Ok(())
+            }
             status => Err(format!("the share of all is closed: {status:?}")),
         }
     }

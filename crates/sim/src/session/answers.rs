@@ -124,6 +124,8 @@ impl Peer {
                 self.tree = Some(*tree);
                 self.phase = Phase::Running;
             }
+            // The disk has failed in the lookup of the root; the next attempt may succeed.
+            Came::Failed(Status::IO_DEVICE_ERROR) => {}
             Came::Well(_) | Came::Failed(_) | Came::Cancelled => {
                 return Err(format!("the share is closed: {came:?}"));
             }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::file::{
     BasicChanges, DirectoryEntry, FileHandle, FileKind, FileOp, LocalOpen, Operation, Outcome,
-    ShareId, VolumeInfo,
+    ShareId, VolumeInfo, VolumeKind,
 };
 use proto::token::Token;
 use wire::access::{AccessMask, FileAttributes};
@@ -243,6 +243,7 @@ impl State {
         let (file, operation) = match op {
             FileOp::Open(plan) => return self.open(plan).map(Outcome::Opened),
             FileOp::Reopen(plan) => return self.reopen(plan).map(Outcome::Opened),
+            FileOp::FindRoot { .. } => return Ok(Outcome::Done),
             FileOp::OnOpen(file, operation) => (*file, operation),
         };
         match operation {
@@ -366,8 +367,12 @@ impl State {
             total: total / PAGE,
             free,
             available: free,
+            sector: 512,
+            physical_sector: PAGE as u32,
             serial: 1,
             max_name: 255,
+            kind: VolumeKind::Full,
+            is_read_only: false,
             has_sparse_files: true,
             created: self.tree.node(ROOT).created,
         }))

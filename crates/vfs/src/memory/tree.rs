@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::file::{FileKey, FileKind, Metadata, StreamId};
+use proto::file::{FileKey, FileKind, Metadata, StreamId, VolumeId};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::FileAttributes;
@@ -153,6 +153,7 @@ impl Tree {
                 file: id,
                 stream: StreamId::DATA,
             },
+            volume: VolumeId { serial: 1, tag: 0 },
             kind,
             attributes: attributes::shown(node.stored, kind, name, true),
             stored: attributes::settable(node.stored),

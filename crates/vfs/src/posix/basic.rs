@@ -4,17 +4,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::file::{BasicChanges, FileKind, Outcome, VolumeInfo};
 use rustix::fs::{
-    AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_OMIT, chmodat, fdatasync, fstatvfs, fsync,
-    ftruncate, utimensat,
+    AtFlags, CWD, Mode, StatVfsMountFlags, Timespec, Timestamps, UTIME_OMIT, chmodat, fdatasync,
+    fstatvfs, fsync, ftruncate, utimensat,
 };
 use rustix::io::Errno;
 use wire::access::FileAttributes;
 use wire::{FileTime, Status};
 
 use super::data::reserve;
-use super::directory::{Directory, Run};
+use super::directory::Run;
 use super::file::OpenFile;
-use super::stat::{FileRef, Stat, as_server, by_descriptor, stat, supports_attributes};
+use super::file_ref::FileRef;
+use super::metadata::store;
+use super::sectors::Sectors;
+use super::stat::{Stat, as_server, by_descriptor, stat, supports_attributes};
+use super::volume::Volume;
 use super::{CUT_MAX, Posix};
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
@@ -22,6 +26,9 @@ use crate::{Effort, Step, Stop, attributes};
 
 /// The nine permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
+/// Maximum length of a name in UTF-16 units that clients of Windows accept. File systems that count
+/// bytes have the same limit.
+const NAME_MAX: u32 = 255;
 /// The owner's permission to write.
 const OWNER_WRITES: u32 = 0o200;
 
@@ -73,7 +80,7 @@ impl Posix {
         if !supports_attributes(&stat) {
             return Ok(());
         }
-        if !self.stores_attributes {
+        if !file.volume.stores_attributes {
             return asked.map_or(Ok(()), |asked| set_writable(file, &stat, asked));
         }
         let is = self.metadata(file.file_ref(), &stat, "");
@@ -82,19 +89,8 @@ impl Posix {
             attributes: Some(attributes::replaced(is.attributes, asked)),
             created: Some(created.unwrap_or(is.created)),
         };
-        let stored = self.store(file.file_ref(), info);
+        let stored = store(file.file_ref(), info);
         Ok(stored.map_err(|errno| status(errno, Context::Attributes))?)
-    }
-
-    /// Stores DOS attributes if the file system can. A failure does not undo the creation of the
-    /// file.
-    pub(super) fn keep(&self, of: FileRef<'_>, info: DosInfo) {
-        if !self.stores_attributes {
-            return;
-        }
-        if let Err(error) = self.store(of, info) {
-            tracing::debug!(%error, "cannot store DOS attributes");
-        }
     }
 
     pub(super) fn overwrite(
@@ -119,7 +115,7 @@ impl Posix {
             attributes: Some(stored),
             created: Some(is.created),
         };
-        self.keep(file.file_ref(), info);
+        keep(file.file_ref(), info);
         self.stat(file)
     }
 
@@ -184,22 +180,47 @@ impl Posix {
         Ok(Outcome::Done)
     }
 
-    pub(super) fn volume(&self) -> Step<Outcome> {
-        let Directory { fd, key: _ } = &*self.root;
-        let volume = fstatvfs(fd).map_err(|errno| status(errno, Context::Open))?;
-        let root = stat(fd).map_err(|errno| status(errno, Context::Open))?;
+    /// The properties of the file system of an open. Its creation time is that of its root: of the
+    /// root of the share, if the share starts below it.
+    pub(super) fn volume(&self, file: &OpenFile) -> Step<Outcome> {
+        let statvfs = fstatvfs(&*file.fd).map_err(|errno| status(errno, Context::Open))?;
+        let root = stat(&file.root.fd).map_err(|errno| status(errno, Context::Open))?;
+        let Volume {
+            id, kind, sectors, ..
+        } = &*file.volume;
         // A block is at most 2 GiB. A file system with larger ones is reported in bytes.
-        let block = u32::try_from(volume.f_frsize).unwrap_or(1).max(1);
+        let block = u32::try_from(statvfs.f_frsize).unwrap_or(1).max(1);
+        let max_name = u32::try_from(statvfs.f_namemax).unwrap_or(u32::MAX);
         Ok(Outcome::Volume(VolumeInfo {
             block,
-            total: volume.f_blocks,
-            free: volume.f_bfree,
-            available: volume.f_bavail,
-            serial: volume.f_fsid,
-            max_name: u32::try_from(volume.f_namemax).unwrap_or(u32::MAX),
-            has_sparse_files: self.stores_attributes,
-            created: self.metadata_with(&root, None, "").created,
+            total: statvfs.f_blocks,
+            free: statvfs.f_bfree,
+            available: statvfs.f_bavail,
+            // A block consists of whole sectors.
+            sector: match block.is_multiple_of(sectors.logical) {
+                true => sectors.logical,
+                false => Sectors::default().logical,
+            },
+            physical_sector: sectors.physical,
+            serial: id.serial,
+            max_name: max_name.min(NAME_MAX),
+            kind: *kind,
+            is_read_only: statvfs.f_flag.contains(StatVfsMountFlags::RDONLY),
+            has_sparse_files: file.volume.stores_attributes,
+            created: self
+                .metadata_with(&file.root.volume, &root, None, "")
+                .created,
         }))
+    }
+}
+
+/// Stores DOS attributes if the file system can. A failure does not undo the creation of the file.
+pub(super) fn keep(of: FileRef<'_>, info: DosInfo) {
+    if !of.volume.stores_attributes {
+        return;
+    }
+    if let Err(error) = store(of, info) {
+        tracing::debug!(%error, "cannot store DOS attributes");
     }
 }
 

@@ -9,6 +9,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use wire::Status;
 
+use super::file::OpenFile;
 use super::{Posix, WRITE_MAX};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, identity};
@@ -23,6 +24,7 @@ impl Posix {
     ) -> Step<usize> {
         let file = self.file(file)?;
         file.check_reads()?;
+        let effort = file.volume.effort(effort);
         let flags = match effort {
             Effort::Cached => ReadWriteFlags::NOWAIT,
             Effort::Blocking => ReadWriteFlags::empty(),
@@ -55,6 +57,7 @@ impl Posix {
     ) -> Step<usize> {
         let file = self.file(file)?;
         file.check_writes()?;
+        let effort = file.volume.effort(effort);
         if effort == Effort::Cached && (through || from.len() > WRITE_MAX) {
             return Err(Stop::WouldBlock);
         }
@@ -68,46 +71,50 @@ impl Posix {
         if offset.is_none() {
             flags |= ReadWriteFlags::APPEND;
         }
-        self.write_all(&file.fd, offset, from, flags, effort)
+        write_all(&file, offset, from, flags, effort)
     }
+}
 
-    /// Writes all of `from`. The first attempt is non-blocking if the file system supports that. If
-    /// it does not, as ext4, the write runs anyway: the data fit into the page cache, and such a
-    /// write rarely waits.
-    pub(super) fn write_all(
-        &self,
-        fd: &OwnedFd,
-        offset: Option<u64>,
-        from: &[u8],
-        flags: ReadWriteFlags,
-        effort: Effort,
-    ) -> Step<usize> {
-        let mut done = 0;
-        while done < from.len() {
-            let is_first = done == 0;
-            let asks =
-                is_first && effort == Effort::Cached && !self.writes_wait.load(Ordering::Relaxed);
-            let nowait = if asks {
-                ReadWriteFlags::NOWAIT
-            } else {
-                ReadWriteFlags::empty()
-            };
-            let at = offset.map_or(Ok(0), |offset| {
-                offset
-                    .checked_add(done as u64)
-                    .ok_or(Status::INVALID_PARAMETER)
-            })?;
-            match pwritev2(fd, &[IoSlice::new(&from[done..])], at, flags | nowait) {
-                Ok(0) => return Err(Status::DISK_FULL.into()),
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP) if asks => self.writes_wait.store(true, Ordering::Relaxed),
-                Err(Errno::AGAIN) if asks => return Err(Stop::WouldBlock),
-                Err(errno) => return Err(status(errno, Context::Data).into()),
-            }
+/// Writes all of `from`. The first attempt is non-blocking if the file system supports that. If
+/// it does not, as ext4, the write runs anyway: the data fit into the page cache, and such a
+/// write rarely waits.
+pub(super) fn write_all(
+    file: &OpenFile,
+    offset: Option<u64>,
+    from: &[u8],
+    flags: ReadWriteFlags,
+    effort: Effort,
+) -> Step<usize> {
+    let writes_wait = &file.volume.writes_wait;
+    let mut done = 0;
+    while done < from.len() {
+        let is_first = done == 0;
+        let asks = is_first && effort == Effort::Cached && !writes_wait.load(Ordering::Relaxed);
+        let nowait = if asks {
+            ReadWriteFlags::NOWAIT
+        } else {
+            ReadWriteFlags::empty()
+        };
+        let at = offset.map_or(Ok(0), |offset| {
+            offset
+                .checked_add(done as u64)
+                .ok_or(Status::INVALID_PARAMETER)
+        })?;
+        match pwritev2(
+            &*file.fd,
+            &[IoSlice::new(&from[done..])],
+            at,
+            flags | nowait,
+        ) {
+            Ok(0) => return Err(Status::DISK_FULL.into()),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP) if asks => writes_wait.store(true, Ordering::Relaxed),
+            Err(Errno::AGAIN) if asks => return Err(Stop::WouldBlock),
+            Err(errno) => return Err(status(errno, Context::Data).into()),
         }
-        Ok(done)
     }
+    Ok(done)
 }
 
 /// Reserves space without a change of the file's length. On a file system without support it does

@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use super::stat::{Stat, stat};
+use super::volume::Volume;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop};
 
@@ -20,10 +21,12 @@ pub(super) const RACES: usize = 64;
 /// The rules of every resolution.
 pub(super) const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
-/// The credentials of an operation, and whether it may block.
+/// The credentials of an operation, its root, and whether it may block.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) token: &'a Arc<Token>,
+    /// The root of the share, from which paths are resolved.
+    pub(super) root: &'a Arc<Directory>,
     pub(super) effort: Effort,
 }
 
@@ -32,6 +35,8 @@ pub(super) struct Run<'a> {
 pub(super) struct Directory {
     pub(super) fd: Arc<OwnedFd>,
     pub(super) key: FileKey,
+    /// The file system of the directory itself. Its entries may be on others.
+    pub(super) volume: Arc<Volume>,
 }
 
 /// The directory that a path leads to.
@@ -59,7 +64,12 @@ pub(super) struct Directories {
 
 impl Directories {
     /// Adds a directory, or returns the existing one.
-    pub(super) fn share(&self, fd: OwnedFd, stat: &Stat) -> Arc<Directory> {
+    pub(super) fn share(
+        &self,
+        fd: OwnedFd,
+        stat: &Stat,
+        volume: impl FnOnce(&OwnedFd) -> Arc<Volume>,
+    ) -> Arc<Directory> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (stat.key(), stat.mount());
         if let Some(directory) = shared.get(&key).and_then(Weak::upgrade) {
@@ -70,6 +80,7 @@ impl Directories {
             shared.retain(|_, directory| directory.strong_count() > 0);
         }
         let directory = Arc::new(Directory {
+            volume: volume(&fd),
             fd: Arc::new(fd),
             key: stat.key(),
         });

@@ -11,7 +11,8 @@ use proto::token::Token;
 use wire::access::AccessMask;
 
 use super::directory::Directory;
-use super::stat::FileRef;
+use super::file_ref::FileRef;
+use super::volume::Volume;
 use crate::direct_io_gate::WriteGate;
 use crate::{Direct, rights};
 
@@ -22,6 +23,10 @@ pub(super) struct OpenFile {
     /// Access rights: the granted and the implied ones.
     pub(super) access: AccessMask,
     pub(super) key: FileKey,
+    /// The file system of the file.
+    pub(super) volume: Arc<Volume>,
+    /// The root of the share when the file was opened. Paths of operations start there.
+    pub(super) root: Arc<Directory>,
     pub(super) kind: FileKind,
     /// Open for data or entries if the rights include them; else an O_PATH descriptor.
     pub(super) fd: Arc<OwnedFd>,
@@ -120,11 +125,21 @@ impl OpenFile {
         self.access.intersects(rights::WRITE_DATA)
     }
 
+    /// The open itself as a directory for the lookup of names.
+    pub(super) fn directory(&self) -> Directory {
+        Directory {
+            fd: self.fd.clone(),
+            key: self.key,
+            volume: self.volume.clone(),
+        }
+    }
+
     /// A reference to the file, for queries and changes of its attributes.
     pub(super) fn file_ref(&self) -> FileRef<'_> {
         let notes = rights::WRITE_DATA | AccessMask::FILE_WRITE_ATTRIBUTES;
         FileRef {
             fd: &self.fd,
+            volume: &self.volume,
             is_path: self.is_path,
             token: &self.token,
             may_set_attributes: self.access.intersects(notes),

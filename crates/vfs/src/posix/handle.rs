@@ -3,6 +3,10 @@
 //! A handle only finds the current name of the file. The file itself is then opened by that name,
 //! beneath the root of the share and with the rights of the token, as in any other open. So a
 //! handle never leads out of the share.
+//!
+//! The kernel's handles are unique within a file system only. So a handle starts with the serial
+//! number of the file system. The file of a handle of another file system than the root's is opened
+//! by its last known name.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,8 +16,10 @@ use proto::path::SharePath;
 use rustix::fs::{Mode, OFlags, openat, readlink};
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
+use wire::file_name::NameMapping;
 
 use super::Posix;
+use super::directory::Directory;
 use super::file::OpenFile;
 use super::mapping::wire_path;
 use super::stat::by_descriptor;
@@ -22,7 +28,9 @@ use crate::{Effort, Step, Stop, identity};
 
 /// Returns the handle of an open file.
 pub(super) fn read(file: &OpenFile) -> Step<FileHandle> {
-    let bytes = ring::openable_handle(file.fd.as_fd()).map_err(|error| handle_status(&error))?;
+    let kernel = ring::openable_handle(file.fd.as_fd()).map_err(|error| handle_status(&error))?;
+    let mut bytes = file.volume.id.serial.to_le_bytes().to_vec();
+    bytes.extend(kernel);
     Ok(FileHandle(bytes))
 }
 
@@ -35,7 +43,9 @@ impl Posix {
         if effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        let path = self.path_of(&plan.handle)?;
+        identity::assume(&plan.token)?;
+        let root = self.root(&plan.token, effort)?;
+        let path = path_of(&root, self.options.names, &plan.handle)?;
         let open = OpenPlan {
             share: plan.share,
             token: plan.token.clone(),
@@ -58,30 +68,38 @@ impl Posix {
         self.close(opened.file, effort)?;
         Err(Status::OBJECT_NAME_NOT_FOUND.into())
     }
+}
 
-    /// Returns the current name of the file with this handle. `None` if the server lacks
-    /// CAP_DAC_READ_SEARCH, or if the kernel does not know a name beneath the root of the share.
-    fn path_of(&self, handle: &FileHandle) -> Step<Option<SharePath>> {
-        identity::own()?;
-        // open_by_handle_at(2) refuses O_PATH descriptors of the mount.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mount = openat(&self.root.fd, ".", flags, Mode::empty());
-        let mount = mount.map_err(|errno| status(errno, Context::Open))?;
-        let file = match ring::open_by_handle(mount.as_fd(), &handle.0) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
-            Err(error) => return Err(handle_status(&error).into()),
-        };
-        let (Some(root), Some(path)) = (path_in_mount(&self.root.fd), path_in_mount(&file)) else {
-            return Ok(None);
-        };
-        let below = path.strip_prefix(&*root);
-        let below = below.and_then(|below| match root.ends_with(b"/") {
-            true => Some(below),
-            false => below.strip_prefix(b"/"),
-        });
-        Ok(below.and_then(|below| wire_path(self.options.names, below)))
+/// Returns the current name of the file with this handle. `None` if the server lacks
+/// CAP_DAC_READ_SEARCH, if the file is on another file system than the root, or if the kernel does
+/// not know a name beneath the root of the share.
+fn path_of(root: &Directory, names: NameMapping, handle: &FileHandle) -> Step<Option<SharePath>> {
+    let (serial, handle) = handle
+        .0
+        .split_first_chunk()
+        .ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    if u64::from_le_bytes(*serial) != root.volume.id.serial {
+        return Ok(None);
     }
+    identity::own()?;
+    // open_by_handle_at(2) refuses O_PATH descriptors of the mount.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mount = openat(&root.fd, ".", flags, Mode::empty());
+    let mount = mount.map_err(|errno| status(errno, Context::Open))?;
+    let file = match ring::open_by_handle(mount.as_fd(), handle) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(handle_status(&error).into()),
+    };
+    let (Some(root), Some(path)) = (path_in_mount(&root.fd), path_in_mount(&file)) else {
+        return Ok(None);
+    };
+    let below = path.strip_prefix(&*root);
+    let below = below.and_then(|below| match root.ends_with(b"/") {
+        true => Some(below),
+        false => below.strip_prefix(b"/"),
+    });
+    Ok(below.and_then(|below| wire_path(names, below)))
 }
 
 /// Returns the path of an open file as the kernel knows it.

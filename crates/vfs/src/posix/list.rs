@@ -8,21 +8,21 @@
 //! link, so that clients can see and remove it.
 
 use std::os::fd::OwnedFd;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use proto::file::{DirectoryEntry, DirectoryPlan, FileKind, Outcome, Select};
-use rustix::fs::{RawDir, SeekFrom, lgetxattr, seek};
+use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, lgetxattr, openat, seek};
 use rustix::io::Errno;
 use wire::Status;
 use wire::file_name::NameMapping;
 
 use super::Posix;
-use super::directory::{Directory, Run};
+use super::directory::Run;
 use super::file::{Listing, Location, OpenFile};
+use super::file_ref::FileRef;
 use super::scan::BUFFER;
-use super::stat::{
-    FileRef, Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes,
-};
+use super::stat::{Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes};
+use super::volume::Volume;
 use crate::dosattrib::{self, DosInfo};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop};
@@ -87,14 +87,10 @@ impl Posix {
 
     /// The name of an entry as a listing spells it; `None` if it does not exist.
     fn listed_name(&self, file: &OpenFile, name: &str, run: Run<'_>) -> Step<Option<String>> {
-        let directory = Directory {
-            fd: file.fd.clone(),
-            key: file.key,
-        };
         let Some(name) = self.options.names.canonical(name) else {
             return Ok(None);
         };
-        let entry = self.entry(&directory, &name, run)?;
+        let entry = self.entry(&file.directory(), &name, run)?;
         Ok(entry.map(|entry| entry.name))
     }
 
@@ -192,10 +188,11 @@ impl<'a> Lister<'a> {
                 let on_disk = self.posix.disk_name(name).ok()?;
                 let stat = stat_name(&*self.file.fd, &on_disk).ok()?;
                 match kind_of(&stat) {
-                    FileKind::Link => self.linked(name, &stat),
+                    FileKind::Link => self.linked(name, &on_disk, &stat),
                     FileKind::File | FileKind::Directory | FileKind::Special => {
-                        let stored = self.stored(&on_disk, &stat);
-                        self.posix.metadata_with(&stat, stored, name)
+                        let volume = self.volume(&on_disk, &stat);
+                        let stored = self.stored(&on_disk, &volume, &stat);
+                        self.posix.metadata_with(&volume, &stat, stored, name)
                     }
                 }
             }
@@ -204,36 +201,62 @@ impl<'a> Lister<'a> {
     }
 
     fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::file::Metadata> {
+        let (stat, token) = (stat(fd).ok()?, self.run.token);
+        let volumes = &self.posix.volumes;
         let file_ref = FileRef {
             fd,
+            volume: &volumes.find(fd, &stat, &self.file.volume, token),
             is_path: true,
-            token: self.run.token,
+            token,
             may_set_attributes: false,
         };
-        Some(self.posix.metadata(file_ref, &stat(fd).ok()?, name))
+        Some(self.posix.metadata(file_ref, &stat, name))
+    }
+
+    /// The file system of an entry. An entry that is the root of another file system is opened if
+    /// that is not known yet. If another process replaces the entry meanwhile, the properties of
+    /// the directory's file system are used.
+    fn volume(&self, on_disk: &[u8], of: &Stat) -> Arc<Volume> {
+        let here = &self.file.volume;
+        if here.holds(of) {
+            return here.clone();
+        }
+        let open = || {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = openat(&self.file.fd, on_disk, flags, Mode::empty()).ok()?;
+            let stat = stat(&fd).ok().filter(|stat| stat.key() == of.key())?;
+            let volumes = &self.posix.volumes;
+            Some(volumes.find(&fd, &stat, here, self.run.token))
+        };
+        let known = self.posix.volumes.get(of);
+        known.or_else(open).unwrap_or_else(|| here.clone())
     }
 
     /// The metadata of the target of a link, or of the link itself.
-    fn linked(&self, name: &str, link: &Stat) -> proto::file::Metadata {
+    fn linked(&self, name: &str, on_disk: &[u8], link: &Stat) -> proto::file::Metadata {
         let path = self.location.path.join(name);
         match self.posix.follow(&path, self.run) {
             Ok((fd, stat)) => {
-                let token = self.run.token;
+                let (token, near) = (self.run.token, &self.file.volume);
                 let file_ref = FileRef {
                     fd: &fd,
+                    volume: &self.posix.volumes.find(&fd, &stat, near, token),
                     is_path: true,
                     token,
                     may_set_attributes: false,
                 };
                 self.posix.metadata(file_ref, &stat, name)
             }
-            Err(_) => self.posix.metadata_with(link, None, name),
+            Err(_) => {
+                let volume = self.volume(on_disk, link);
+                self.posix.metadata_with(&volume, link, None, name)
+            }
         }
     }
 
     /// The DOS attributes in Samba's extended attribute of an entry.
-    fn stored(&mut self, on_disk: &[u8], stat: &Stat) -> Option<DosInfo> {
-        if !self.posix.stores_attributes || !supports_attributes(stat) {
+    fn stored(&mut self, on_disk: &[u8], volume: &Volume, stat: &Stat) -> Option<DosInfo> {
+        if !volume.stores_attributes || !supports_attributes(stat) {
             return None;
         }
         self.path.truncate(self.stem);

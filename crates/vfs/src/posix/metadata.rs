@@ -9,7 +9,9 @@ use wire::FileTime;
 use wire::access::FileAttributes;
 
 use super::Posix;
-use super::stat::{FileRef, Stat, as_server, by_descriptor, kind_of, supports_attributes};
+use super::file_ref::FileRef;
+use super::stat::{Stat, as_server, by_descriptor, kind_of, supports_attributes};
+use super::volume::Volume;
 use crate::attributes;
 use crate::dosattrib::{self, DosInfo};
 
@@ -19,13 +21,14 @@ const BLOCK: u64 = 512;
 impl Posix {
     /// The metadata of a file under a name.
     pub(super) fn metadata(&self, of: FileRef<'_>, stat: &Stat, name: &str) -> Metadata {
-        let stored = self.stored(of, stat);
-        self.metadata_with(stat, stored, name)
+        let stored = stored(of, stat);
+        self.metadata_with(of.volume, stat, stored, name)
     }
 
     /// The metadata of a file under a name, with the given DOS attributes.
     pub(super) fn metadata_with(
         &self,
+        volume: &Volume,
         stat: &Stat,
         stored: Option<DosInfo>,
         name: &str,
@@ -35,7 +38,7 @@ impl Posix {
             attributes,
             created,
         } = stored.unwrap_or_default();
-        let dos_attributes = attributes.unwrap_or_else(|| self.attributes_of_mode(stat));
+        let dos_attributes = attributes.unwrap_or_else(|| attributes_of_mode(volume, stat));
         let Statx {
             stx_size,
             stx_blocks,
@@ -47,6 +50,7 @@ impl Posix {
         } = stat.0;
         Metadata {
             key: stat.key(),
+            volume: volume.id,
             kind,
             attributes: attributes::shown(dos_attributes, kind, name, self.options.hide_dot_files),
             stored: attributes::settable(dos_attributes),
@@ -70,46 +74,46 @@ impl Posix {
             gid: stx_gid,
         }
     }
+}
 
-    /// The attributes of a file without stored ones. On a file system without extended attributes,
-    /// a missing write permission of the owner means READONLY. Otherwise the file has no
-    /// attributes, as in Samba.
-    fn attributes_of_mode(&self, stat: &Stat) -> FileAttributes {
-        let is_writable = stat.0.stx_mode & 0o200 != 0;
-        match self.stores_attributes || is_writable {
-            true => FileAttributes::NONE,
-            false => FileAttributes::READONLY,
+/// Stores DOS attributes and creation time. The right was checked when the file was opened. The
+/// kernel requires more than Windows does: an owner without write permission may not set an
+/// extended attribute. So the server stores them as root, as Samba does.
+pub(super) fn store(of: FileRef<'_>, info: DosInfo) -> Result<(), Errno> {
+    let value = info.encode();
+    match write_dos_attribute(of, &value) {
+        Err(Errno::ACCESS | Errno::PERM) if of.may_set_attributes => {
+            as_server(of.token, || write_dos_attribute(of, &value))
         }
+        result => result,
     }
+}
 
-    /// The stored DOS attributes of a file. They are metadata of the server, not contents: a user
-    /// without read permission may receive them, as it receives the times.
-    pub(super) fn stored(&self, of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
-        if !self.stores_attributes || !supports_attributes(stat) {
-            return None;
-        }
-        let mut value = [0; dosattrib::MAX_LEN];
-        let result = match read_dos_attribute(of, &mut value) {
-            Err(Errno::ACCESS | Errno::PERM) => {
-                as_server(of.token, || read_dos_attribute(of, &mut value))
-            }
-            result => result,
-        };
-        DosInfo::decode(&value[..result.ok()?])
+/// The attributes of a file without stored ones. On a file system without extended attributes, a
+/// missing write permission of the owner means READONLY. Otherwise the file has no attributes, as
+/// in Samba.
+fn attributes_of_mode(volume: &Volume, stat: &Stat) -> FileAttributes {
+    let is_writable = stat.0.stx_mode & 0o200 != 0;
+    match volume.stores_attributes || is_writable {
+        true => FileAttributes::NONE,
+        false => FileAttributes::READONLY,
     }
+}
 
-    /// Stores DOS attributes and creation time. The right was checked when the file was opened. The
-    /// kernel requires more than Windows does: an owner without write permission may not set an
-    /// extended attribute. So the server stores them as root, as Samba does.
-    pub(super) fn store(&self, of: FileRef<'_>, info: DosInfo) -> Result<(), Errno> {
-        let value = info.encode();
-        match write_dos_attribute(of, &value) {
-            Err(Errno::ACCESS | Errno::PERM) if of.may_set_attributes => {
-                as_server(of.token, || write_dos_attribute(of, &value))
-            }
-            result => result,
-        }
+/// The stored DOS attributes of a file. They are metadata of the server, not contents: a user
+/// without read permission may receive them, as it receives the times.
+fn stored(of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
+    if !of.volume.stores_attributes || !supports_attributes(stat) {
+        return None;
     }
+    let mut value = [0; dosattrib::MAX_LEN];
+    let result = match read_dos_attribute(of, &mut value) {
+        Err(Errno::ACCESS | Errno::PERM) => {
+            as_server(of.token, || read_dos_attribute(of, &mut value))
+        }
+        result => result,
+    };
+    DosInfo::decode(&value[..result.ok()?])
 }
 
 fn read_dos_attribute(of: FileRef<'_>, value: &mut [u8]) -> Result<usize, Errno> {

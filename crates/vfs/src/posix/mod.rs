@@ -32,6 +32,8 @@ mod descriptor_reserve;
 mod direct;
 mod directory;
 mod file;
+mod file_ref;
+mod find_root;
 mod handle;
 mod index;
 mod inotify;
@@ -41,33 +43,35 @@ mod metadata;
 mod names;
 mod open;
 mod ranges;
+mod root;
 mod scan;
+mod sectors;
 mod spellings;
 mod stat;
+mod volume;
 mod walk;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proto::file::{FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId};
-use rustix::fs::{Mode, OFlags, fgetxattr, open};
-use rustix::io::Errno;
 use wire::Status;
 use wire::file_name::NameMapping;
 
 use self::changes::Changes;
 use self::descriptor_reserve::DescriptorReserve;
-use self::directory::{Directories, Directory, Run};
+use self::directory::{Directories, Run};
 use self::file::{Links, OpenFile};
 use self::index::Index;
+use self::root::Root;
+use self::volume::Volumes;
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
 use crate::{
     Attempt, Descriptor, Direct, Effort, FileSystem, IoDirection, Listener, Step, Stop, attempt,
-    copy, dosattrib, identity,
+    copy, identity,
 };
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
@@ -118,19 +122,14 @@ impl Default for Options {
 pub struct Posix {
     share: ShareId,
     options: Options,
-    root: Arc<Directory>,
+    root: Root,
+    volumes: Volumes,
     directories: Directories,
     index: Index,
     links: Links,
     changes: Changes,
     files: Table<OpenFile>,
     descriptor_reserve: DescriptorReserve,
-    /// Whether the file system supports extended attributes.
-    stores_attributes: bool,
-    never_blocks: bool,
-    /// Whether the file system has refused a non-blocking buffered write, so that later writes do
-    /// not try one.
-    writes_wait: AtomicBool,
     /// Gates between direct and cached writes; `None` without direct I/O.
     write_gates: Option<WriteGates>,
     /// Whether the log already has the warning that a file does not support direct I/O.
@@ -151,40 +150,38 @@ pub struct Usage {
 }
 
 impl Posix {
-    /// Opens the directory `root` as the share `share`, with these options and with the Unix
-    /// credentials of the server.
+    /// A share with the number `share` and these options, of the directory at the path `root`. The
+    /// directory need not exist yet: each open of a file looks it up, and fails with
+    /// NETWORK_NAME_DELETED while it does not exist.
     ///
     /// # Errors
-    /// Fails when `root` is not a directory or cannot be opened.
+    /// Fails when `root` is relative and the working directory of the process does not exist.
     pub fn new(share: ShareId, root: &Path, options: Options) -> io::Result<Self> {
-        identity::own().map_err(|status| io::Error::other(format!("{status:?}")))?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = open(root, flags, Mode::empty())?;
-        let key = stat::stat(&fd)?.key();
-        let posix = Self {
+        Ok(Self {
             share,
             options,
-            never_blocks: scan::never_blocks(&fd),
-            stores_attributes: stores_attributes(root)?,
-            root: Arc::new(Directory {
-                fd: Arc::new(fd),
-                key,
-            }),
+            root: Root::new(root)?,
+            volumes: Volumes::default(),
             directories: Directories::default(),
             index: Index::new(options.index_bytes, options.names),
             links: Links::default(),
             changes: Changes::new(options.names),
             files: Table::new(),
             descriptor_reserve: DescriptorReserve::new(),
-            writes_wait: AtomicBool::new(false),
             write_gates: options.direct.then(WriteGates::default),
             has_warned_no_direct: AtomicBool::new(false),
-        };
-        if !posix.stores_attributes {
-            let root = root.display();
-            tracing::warn!(%root, "no extended attributes: DOS attributes are not stored");
-        }
-        Ok(posix)
+        })
+    }
+
+    /// Opens the root directory of the share with the credentials of the server, and closes it
+    /// again.
+    ///
+    /// # Errors
+    /// The reason why clients cannot use the share now: the path does not exist, is no directory,
+    /// or cannot be opened.
+    pub fn check_root(&self) -> io::Result<()> {
+        identity::own().map_err(|status| io::Error::other(format!("{status:?}")))?;
+        self.root.check()
     }
 
     /// Returns the resources that the share uses at the moment.
@@ -206,19 +203,14 @@ impl Posix {
         Ok(self.files.find(file.slot).ok_or(Status::FILE_CLOSED)?)
     }
 
-    /// The effort on this file system: a file system in memory never blocks.
-    fn effort(&self, effort: Effort) -> Effort {
-        if self.never_blocks {
-            Effort::Blocking
-        } else {
-            effort
-        }
-    }
-
     fn run(&self, op: &FileOp, effort: Effort) -> Step<Outcome> {
         match op {
             FileOp::Open(plan) => self.open(plan, effort).map(Outcome::Opened),
             FileOp::Reopen(plan) => self.reopen_by_handle(plan, effort).map(Outcome::Opened),
+            FileOp::FindRoot { share: _, token } => {
+                self.find_root(token, effort)?;
+                Ok(Outcome::Done)
+            }
             FileOp::OnOpen(file, Operation::Close) => self.close(*file, effort),
             FileOp::OnOpen(_, Operation::CopyRange(_)) if effort == Effort::Cached => {
                 Err(Stop::WouldBlock)
@@ -238,6 +230,7 @@ impl Posix {
         identity::assume(&file.token)?;
         let run = Run {
             token: &file.token,
+            root: &file.root,
             effort,
         };
         match operation {
@@ -264,7 +257,7 @@ impl Posix {
             Operation::LookUp { path } => self.look_up(path, run),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan, run),
             Operation::ReadHandle => handle::read(file).map(Outcome::Handle),
-            Operation::Volume => self.volume(),
+            Operation::Volume => self.volume(file),
             Operation::Close | Operation::CopyRange(_) | Operation::Watch { .. } => {
                 unreachable!("`run` does these")
             }
@@ -305,7 +298,7 @@ impl Posix {
 
 impl FileSystem for Posix {
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>> {
-        attempt(self.run(op, self.effort(effort)))
+        attempt(self.run(op, self.volumes.effort(effort)))
     }
 
     fn read(
@@ -315,7 +308,7 @@ impl FileSystem for Posix {
         into: &mut [u8],
         effort: Effort,
     ) -> Attempt<Result<usize, Status>> {
-        attempt(self.read_bytes(file, offset, into, self.effort(effort)))
+        attempt(self.read_bytes(file, offset, into, effort))
     }
 
     fn write(
@@ -326,7 +319,7 @@ impl FileSystem for Posix {
         through: bool,
         effort: Effort,
     ) -> Attempt<Result<usize, Status>> {
-        attempt(self.write_bytes(file, offset, from, through, self.effort(effort)))
+        attempt(self.write_bytes(file, offset, from, through, effort))
     }
 
     fn listen(&self, listener: Listener) {
@@ -339,7 +332,7 @@ impl FileSystem for Posix {
         is_open.then(|| Descriptor {
             fd: file.fd.clone(),
             token: file.token.clone(),
-            never_blocks: self.never_blocks,
+            never_blocks: file.volume.never_blocks,
         })
     }
 
@@ -356,16 +349,5 @@ impl FileSystem for Posix {
         if let Ok(file) = self.file(file) {
             self.refuse(&file);
         }
-    }
-}
-
-/// Whether the file system of a directory supports extended attributes.
-fn stores_attributes(root: &Path) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd: OwnedFd = open(root, flags, Mode::empty())?;
-    let mut value = [0; dosattrib::MAX_LEN];
-    match fgetxattr(&fd, dosattrib::NAME, &mut value[..]) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
-        Ok(_) | Err(_) => Ok(true),
     }
 }

@@ -11,8 +11,9 @@ use wire::Status;
 use super::Posix;
 use super::directory::{Directory, Entry, Parent, RACES, Run};
 use super::file::{Location, OpenFile};
+use super::file_ref::FileRef;
 use super::scan;
-use super::stat::{FileRef, Stat, by_descriptor, kind_of, stat, stat_name};
+use super::stat::{Stat, by_descriptor, kind_of, stat, stat_name};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, rights};
 
@@ -146,11 +147,7 @@ impl Posix {
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        let directory = Directory {
-            fd: file.fd.clone(),
-            key: file.key,
-        };
-        let opened = scan::open(&directory, run.token)?.ok_or(Status::ACCESS_DENIED)?;
+        let opened = scan::open(&file.directory(), run.token)?.ok_or(Status::ACCESS_DENIED)?;
         match scan::is_empty(&opened)? {
             true => Ok(Outcome::Done),
             false => Err(Status::DIRECTORY_NOT_EMPTY.into()),
@@ -164,7 +161,8 @@ impl Posix {
         if location.is_root() || rights::is_read_only(&metadata) {
             return Err(Status::CANNOT_DELETE.into());
         }
-        let parent = (&*location.parent.fd, &stat_of(&location.parent.fd)?);
+        let Directory { fd, volume, .. } = &*location.parent;
+        let parent = (&**fd, &**volume, &stat_of(fd)?);
         match self.may_remove(run, &metadata, parent, true) {
             true => Ok(Outcome::Done),
             false => Err(Status::ACCESS_DENIED.into()),
@@ -173,7 +171,7 @@ impl Posix {
 
     pub(super) fn look_up(&self, path: &SharePath, run: Run<'_>) -> Step<Outcome> {
         let found = if path.is_root() {
-            self.find_root(run)
+            self.look_up_root(run)
         } else {
             self.canonical(path)
                 .map_err(Stop::from)
@@ -188,7 +186,7 @@ impl Posix {
         }
     }
 
-    fn find_root(&self, run: Run<'_>) -> Step<Outcome> {
+    fn look_up_root(&self, run: Run<'_>) -> Step<Outcome> {
         let Parent {
             directory,
             stat,
@@ -196,6 +194,7 @@ impl Posix {
         } = self.directory(&SharePath::root(), run)?;
         let file_ref = FileRef {
             fd: &directory.fd,
+            volume: &directory.volume,
             is_path: true,
             token: run.token,
             may_set_attributes: false,
@@ -214,8 +213,10 @@ impl Posix {
         if kind_of(&stat) == FileKind::Link {
             (fd, stat) = self.follow(&parent.path.join(&name), run)?;
         }
+        let near = &parent.directory.volume;
         let file_ref = FileRef {
             fd: &fd,
+            volume: &self.volumes.find(&fd, &stat, near, run.token),
             is_path: true,
             token: run.token,
             may_set_attributes: false,
@@ -242,8 +243,10 @@ impl Posix {
         if !replace {
             return Err(Status::OBJECT_NAME_COLLISION.into());
         }
+        let near = &file.link.location().parent.volume;
         let file_ref = FileRef {
             fd: &entry.fd,
+            volume: &self.volumes.find(&entry.fd, &entry.stat, near, run.token),
             is_path: true,
             token: run.token,
             may_set_attributes: false,

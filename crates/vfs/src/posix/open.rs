@@ -11,9 +11,12 @@ use wire::Status;
 use wire::access::AccessMask;
 
 use super::Posix;
+use super::basic::keep;
 use super::directory::{Entry, Parent, RACES, Run, open_name};
 use super::file::{DirectDescriptor, Listing, Location, OpenFile};
-use super::stat::{FileRef, Stat, by_descriptor, kind_of, stat};
+use super::file_ref::FileRef;
+use super::stat::{Stat, by_descriptor, kind_of, stat};
+use super::volume::Volume;
 use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
 use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity};
@@ -23,6 +26,7 @@ struct Target {
     /// An O_PATH descriptor, unless the file is new.
     fd: OwnedFd,
     metadata: Metadata,
+    volume: Arc<Volume>,
     location: Location,
     /// The file of the name itself: the target, or the link to it.
     named: FileKey,
@@ -54,8 +58,10 @@ impl Posix {
             return Err(Status::INVALID_PARAMETER.into());
         }
         identity::assume(&plan.token)?;
+        let root = self.root(&plan.token, effort)?;
         let run = Run {
             token: &plan.token,
+            root: &root,
             effort,
         };
         if plan.path.is_root() {
@@ -78,26 +84,29 @@ impl Posix {
 
     fn open_root(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Opened> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let fd = self.beneath(&plan.path, flags, run.effort)?;
+        let fd = self.beneath(&plan.path, flags, run)?;
         let fd = fd.map_err(|errno| status(errno, Context::Open))?;
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
         let location = Location {
-            parent: self.root.clone(),
+            parent: run.root.clone(),
             name: String::new(),
             path: SharePath::root(),
         };
+        let volume = run.root.volume.clone();
         let file_ref = FileRef {
             fd: &fd,
+            volume: &volume,
             is_path: true,
             token: run.token,
             may_set_attributes: false,
         };
         let metadata = self.metadata(file_ref, &stat, "");
         let is_asked = plan.access.contains(AccessMask::DELETE);
-        let may_remove = is_asked && self.may_remove(run, &metadata, (&fd, &stat), true);
+        let may_remove = is_asked && self.may_remove(run, &metadata, (&fd, &volume, &stat), true);
         let target = Target {
             fd,
             metadata,
+            volume,
             location,
             named: stat.key(),
             is_followed: false,
@@ -127,8 +136,11 @@ impl Posix {
             true => self.follow(&path, run)?,
             false => (fd, named),
         };
+        let near = &parent.directory.volume;
+        let volume = self.volumes.find(&fd, &stat, near, run.token);
         let file_ref = FileRef {
             fd: &fd,
+            volume: &volume,
             is_path: true,
             token: run.token,
             may_set_attributes: false,
@@ -142,6 +154,7 @@ impl Posix {
         let target = Target {
             fd,
             metadata,
+            volume,
             location,
             named: named.key(),
             is_followed,
@@ -150,14 +163,14 @@ impl Posix {
         disposition::existing(plan, &target.metadata)?;
         let deletes = AccessMask::DELETE | AccessMask::MAXIMUM_ALLOWED;
         let asks_kernel = (plan.access | plan.implied_access).intersects(deletes);
-        let directory = (&*parent.directory.fd, &parent.stat);
+        let directory = (&*parent.directory.fd, &**near, &parent.stat);
         let may_remove = self.may_remove(run, &target.metadata, directory, asks_kernel);
         self.open_target(plan, target, may_remove, run)
     }
 
     /// The target of a link.
     pub(super) fn follow(&self, path: &SharePath, run: Run<'_>) -> Step<(OwnedFd, Stat)> {
-        let fd = self.beneath(path, OFlags::PATH, run.effort)?;
+        let fd = self.beneath(path, OFlags::PATH, run)?;
         let fd = fd.map_err(|errno| status(errno, Context::Open))?;
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
         Ok((fd, stat))
@@ -169,11 +182,11 @@ impl Posix {
         &self,
         run: Run<'_>,
         file: &Metadata,
-        (directory, stat): (&OwnedFd, &Stat),
+        (directory, volume, stat): (&OwnedFd, &Volume, &Stat),
         asks_kernel: bool,
     ) -> bool {
         let token = identity::effective(run.token);
-        let parent = self.metadata_with(stat, None, "");
+        let parent = self.metadata_with(volume, stat, None, "");
         let mut has = Permissions::of(&token, &parent);
         if asks_kernel && !has.changes_names() {
             has = with_kernel_permissions(directory, has);
@@ -208,7 +221,7 @@ impl Posix {
                     .descriptor_reserve
                     .check(fd.as_ref().unwrap_or(&target.fd));
                 may_keep.map_err(|errno| status(errno, Context::Open))?;
-                Ok(Some(self.enter(plan, target, fd, rights)))
+                Ok(Some(self.enter(plan, target, fd, rights, run)))
             }
         }
     }
@@ -248,7 +261,7 @@ impl Posix {
         // Another process may have replaced the file by a FIFO or a device.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = match target.is_followed || target.location.is_root() {
-            true => self.beneath(&target.location.path, flags, run.effort)?,
+            true => self.beneath(&target.location.path, flags, run)?,
             false => open_name(
                 &target.location.parent,
                 &self.disk_name(&target.location.name)?,
@@ -270,10 +283,12 @@ impl Posix {
         target: Target,
         fd: Option<OwnedFd>,
         rights: Rights,
+        run: Run<'_>,
     ) -> Opened {
         let Target {
             fd: path_fd,
             metadata,
+            volume,
             location,
             named,
             is_followed: _,
@@ -290,6 +305,8 @@ impl Posix {
             token: plan.token.clone(),
             access,
             key: metadata.key,
+            volume,
+            root: run.root.clone(),
             kind: metadata.kind,
             is_path: fd.is_none() && !created,
             fd: Arc::new(fd.unwrap_or(path_fd)),
@@ -338,7 +355,7 @@ impl Posix {
         let Some(fd) = self.make(plan, parent, &on_disk, granted | plan.implied_access)? else {
             return Ok(None);
         };
-        if let Err(refused) = self.furnish(plan, &fd, run) {
+        if let Err(refused) = self.furnish(plan, (&fd, parent), run) {
             let flags = match plan.kind {
                 KindWanted::Directory => AtFlags::REMOVEDIR,
                 KindWanted::Any | KindWanted::File => AtFlags::empty(),
@@ -351,8 +368,11 @@ impl Posix {
             self.changes
                 .created(parent.directory.key, name, &fd, run.token);
         }
+        let near = &parent.directory.volume;
+        let volume = self.volumes.find(&fd, &stat, near, run.token);
         let file_ref = FileRef {
             fd: &fd,
+            volume: &volume,
             is_path: false,
             token: run.token,
             may_set_attributes: true,
@@ -376,12 +396,13 @@ impl Posix {
         let target = Target {
             fd,
             metadata,
+            volume,
             location,
             named,
             is_followed: false,
             created: true,
         };
-        Ok(Some(self.enter(plan, target, None, rights)))
+        Ok(Some(self.enter(plan, target, None, rights, run)))
     }
 
     /// Creates a file or directory and opens it; `None` if the name exists.
@@ -426,7 +447,12 @@ impl Posix {
 
     /// Sets attributes, creation time and reserved space of a new file. Fails if the descriptor
     /// reserve does not permit the open.
-    fn furnish(&self, plan: &OpenPlan, fd: &OwnedFd, run: Run<'_>) -> Step<()> {
+    fn furnish(
+        &self,
+        plan: &OpenPlan,
+        (fd, parent): (&OwnedFd, &Parent),
+        run: Run<'_>,
+    ) -> Step<()> {
         let may_keep = self.descriptor_reserve.check(fd);
         may_keep.map_err(|errno| status(errno, Context::Open))?;
         let kind = match plan.kind {
@@ -438,6 +464,7 @@ impl Posix {
         }
         let file_ref = FileRef {
             fd,
+            volume: &parent.directory.volume,
             is_path: false,
             token: run.token,
             may_set_attributes: true,
@@ -447,7 +474,7 @@ impl Posix {
             attributes: Some(stored),
             created: Some(super::basic::now()),
         };
-        self.keep(file_ref, info);
+        keep(file_ref, info);
         Ok(())
     }
 }

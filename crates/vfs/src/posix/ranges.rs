@@ -60,7 +60,7 @@ impl Posix {
         while at < end {
             let count = zeros.len().min((end - at) as usize);
             let (offset, flags) = (Some(at), ReadWriteFlags::empty());
-            self.write_all(&file.fd, offset, &zeros[..count], flags, Effort::Blocking)?;
+            super::data::write_all(file, offset, &zeros[..count], flags, Effort::Blocking)?;
             at += count as u64;
         }
         let is_all = at == within.end;
@@ -72,7 +72,7 @@ impl Posix {
         if file.kind != FileKind::File {
             return Err(Status::INVALID_PARAMETER.into());
         }
-        if !self.stores_attributes {
+        if !file.volume.stores_attributes {
             return Err(Status::INVALID_DEVICE_REQUEST.into());
         }
         let is = self.metadata(file.file_ref(), &stat, "");
@@ -82,7 +82,7 @@ impl Posix {
                 attributes: Some(attributes),
                 created: Some(is.created),
             };
-            let stored = self.store(file.file_ref(), info);
+            let stored = super::metadata::store(file.file_ref(), info);
             stored.map_err(|errno| status(errno, Context::Attributes))?;
         }
         self.stat(file)

@@ -68,11 +68,6 @@ pub(super) fn reports_all_changes(directory: &OwnedFd) -> bool {
     fstatfs(directory).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
 }
 
-/// Whether a file system is in memory and never waits for a disk.
-pub(super) fn never_blocks(root: &OwnedFd) -> bool {
-    fstatfs(root).is_ok_and(|stat| [TMPFS, RAMFS].contains(&(stat.f_type as u32)))
-}
-
 /// Whether a directory is empty, including names that listings omit.
 pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Status> {
     let mut buffer = Box::new_uninit_slice(BUFFER);

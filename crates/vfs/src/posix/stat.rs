@@ -1,6 +1,6 @@
 //! The kernel's metadata of a file (statx), and references to files.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use proto::file::{FileKey, FileKind, StreamId};
@@ -9,6 +9,10 @@ use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, statx};
 use rustix::io::Errno;
 
 use crate::identity;
+
+/// Asks statx(2) for a mount identifier that the kernel does not use again (Linux 6.8); older
+/// kernels ignore the flag. STATX_MNT_ID_UNIQUE
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// The result of statx.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +46,7 @@ pub(super) fn stat_name(directory: &impl AsFd, name: &[u8]) -> Result<Stat, Errn
 }
 
 fn stat_at(fd: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<Stat, Errno> {
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID | MNT_ID_UNIQUE;
     statx(fd, name, flags | AtFlags::NO_AUTOMOUNT, wanted).map(Stat)
 }
 
@@ -60,16 +64,6 @@ pub(super) fn kind_of(stat: &Stat) -> FileKind {
 /// descriptor. It depends on the descriptor alone, so it stays valid after a rename.
 pub(super) fn by_descriptor(fd: &impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
-}
-
-/// A file to query or change: its descriptor, and whether that is an O_PATH descriptor.
-#[derive(Clone, Copy)]
-pub(super) struct FileRef<'a> {
-    pub(super) fd: &'a OwnedFd,
-    pub(super) is_path: bool,
-    pub(super) token: &'a Arc<Token>,
-    /// Whether the open has a right that permits changes of attributes.
-    pub(super) may_set_attributes: bool,
 }
 
 /// Whether a file can have extended attributes of the user class.

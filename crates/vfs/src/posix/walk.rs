@@ -16,7 +16,7 @@ use super::Posix;
 use super::directory::{BENEATH, Directory, Entry, Parent, Run, entry_of, open_name, resolve};
 use super::stat::{kind_of, stat};
 use crate::errno::{Context, status};
-use crate::{Effort, Step, Stop};
+use crate::{Step, Stop};
 
 impl Posix {
     /// Opens a path beneath the root. Links are followed.
@@ -24,33 +24,28 @@ impl Posix {
         &self,
         path: &SharePath,
         flags: OFlags,
-        effort: Effort,
+        run: Run<'_>,
     ) -> Step<Result<OwnedFd, Errno>> {
+        let root = &run.root.fd;
         if path.is_root() {
-            return resolve(&self.root.fd, b".", flags, BENEATH, effort);
+            return resolve(root, b".", flags, BENEATH, run.effort);
         }
-        resolve(
-            &self.root.fd,
-            &self.disk_path(path)?,
-            flags,
-            BENEATH,
-            effort,
-        )
+        resolve(root, &self.disk_path(path)?, flags, BENEATH, run.effort)
     }
 
     /// The directory of a path, without regard to case.
     pub(super) fn directory(&self, path: &SharePath, run: Run<'_>) -> Step<Parent> {
         if path.is_root() {
-            let stat = stat(&self.root.fd).map_err(|errno| status(errno, Context::Walk))?;
-            let directory = self.root.clone();
+            let stat = stat(&run.root.fd).map_err(|errno| status(errno, Context::Walk))?;
+            let directory = run.root.clone();
             return Ok(Parent {
                 directory,
                 stat,
                 path: SharePath::root(),
             });
         }
-        match self.beneath(path, OFlags::PATH | OFlags::DIRECTORY, run.effort)? {
-            Ok(fd) => self.parent(fd, path.clone()),
+        match self.beneath(path, OFlags::PATH | OFlags::DIRECTORY, run)? {
+            Ok(fd) => self.parent(fd, path.clone(), run),
             Err(Errno::NOENT) => self.spelled_directory(path, run),
             Err(errno) => Err(status(errno, Context::Walk).into()),
         }
@@ -64,8 +59,8 @@ impl Posix {
             let entry = entry.ok_or(Status::OBJECT_PATH_NOT_FOUND)?;
             let path = at.path.join(&entry.name);
             at = match kind_of(&entry.stat) {
-                FileKind::Directory => self.parent(entry.fd, path)?,
-                FileKind::Link => self.linked_directory(path, run.effort)?,
+                FileKind::Directory => self.parent(entry.fd, path, run)?,
+                FileKind::Link => self.linked_directory(path, run)?,
                 FileKind::File | FileKind::Special => {
                     return Err(Status::OBJECT_PATH_NOT_FOUND.into());
                 }
@@ -74,14 +69,16 @@ impl Posix {
         Ok(at)
     }
 
-    fn linked_directory(&self, path: SharePath, effort: Effort) -> Step<Parent> {
-        let opened = self.beneath(&path, OFlags::PATH | OFlags::DIRECTORY, effort)?;
-        self.parent(opened.map_err(|errno| status(errno, Context::Walk))?, path)
+    fn linked_directory(&self, path: SharePath, run: Run<'_>) -> Step<Parent> {
+        let opened = self.beneath(&path, OFlags::PATH | OFlags::DIRECTORY, run)?;
+        let fd = opened.map_err(|errno| status(errno, Context::Walk))?;
+        self.parent(fd, path, run)
     }
 
-    fn parent(&self, fd: OwnedFd, path: SharePath) -> Step<Parent> {
+    fn parent(&self, fd: OwnedFd, path: SharePath, run: Run<'_>) -> Step<Parent> {
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Walk))?;
-        let directory = self.directories.share(fd, &stat);
+        let volume = |fd: &OwnedFd| self.volumes.find(fd, &stat, &run.root.volume, run.token);
+        let directory = self.directories.share(fd, &stat, volume);
         Ok(Parent {
             directory,
             stat,

@@ -8,6 +8,7 @@ mod effort;
 mod escapes;
 mod every_name_can_be_used;
 mod identities;
+mod mounts;
 mod samba;
 #[path = "../behaviour/share.rs"]
 mod share;

@@ -43,7 +43,7 @@ impl Connection {
             Command::NEGOTIATE => self.negotiate(now, message),
             Command::SESSION_SETUP => self.session_setup(now, task, request, message, effects),
             Command::LOGOFF => self.logoff(now, task, request, message, effects),
-            Command::TREE_CONNECT => self.tree_connect(task, request, message),
+            Command::TREE_CONNECT => self.tree_connect(task, request, message, effects),
             Command::TREE_DISCONNECT => self.tree_disconnect(task, request, message, effects),
             Command::ECHO => echo::serve(message).map(Flow::Done),
             Command::IOCTL if validate_negotiate::is_about_connection(message) => {

@@ -14,6 +14,7 @@ use super::reply::Answer;
 use super::waits::Waiter;
 use crate::effect::{Effects, Outcome};
 use crate::id::OpId;
+use crate::server::config::Share;
 use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply};
 use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::session::Session;
@@ -88,6 +89,8 @@ pub(in crate::server) enum Then {
     Handler(Arc<Session>, Arc<TreeConnect>, Step),
     /// A leg of a login.
     Login(LoginStep),
+    /// A session that enters a share, while the file system looks for its root directory.
+    TreeConnect(Arc<Session>, Arc<Share>),
     /// LOGOFF or TREE_DISCONNECT: the answer, once everything is closed.
     Teardown(Reply),
 }
@@ -148,7 +151,8 @@ impl Task {
             Some(Then::Handler(its_session, its_tree, _)) => {
                 its_session.id == session && tree.is_none_or(|tree| tree == its_tree.id)
             }
-            _ => false,
+            Some(Then::TreeConnect(its_session, _)) => its_session.id == session && tree.is_none(),
+            Some(Then::Login(_) | Then::Teardown(_)) | None => false,
         }
     }
 }
@@ -209,6 +213,10 @@ impl Connection {
             }
             Then::Login(step) => {
                 self.resume_login(now, task.id, &mut request, step, outcome, effects)
+            }
+            Then::TreeConnect(session, share) => {
+                let entry = (&*session, share);
+                self.resume_tree_connect(&mut task, &mut request, entry, outcome)
             }
             Then::Teardown(reply) => Ok(Flow::Done(reply)),
         };

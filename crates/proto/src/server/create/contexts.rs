@@ -10,7 +10,7 @@ use wire::create_context::{
 };
 use wire::{FileTime, Guid, Status};
 
-use crate::file::{FileKey, Metadata};
+use crate::file::Metadata;
 use crate::server::open::malformed;
 
 /// What the contexts of a request ask for. Leases and durable opens are not granted: no answer
@@ -59,10 +59,9 @@ impl Asked {
             answers.push((name::MAXIMAL_ACCESS, response.encode()));
         }
         if self.on_disk_id {
-            let FileKey { volume, file, .. } = metadata.key;
             let response = OnDiskIdResponse {
-                disk_file_id: file,
-                volume_id: volume,
+                disk_file_id: metadata.file_id(),
+                volume_id: metadata.volume.serial,
             };
             answers.push((name::ON_DISK_ID, response.encode()));
         }

@@ -173,7 +173,7 @@ fn standard(server: &Server, open: &Open, metadata: &Metadata) -> FileStandardIn
 
 fn internal(metadata: &Metadata) -> FileInternalInformation {
     FileInternalInformation {
-        index_number: metadata.key.file,
+        index_number: metadata.file_id(),
     }
 }
 
@@ -252,8 +252,8 @@ fn attribute_tag(metadata: &Metadata) -> FileAttributeTagInformation {
 
 fn id(metadata: &Metadata) -> FileIdInformation {
     FileIdInformation {
-        volume_serial_number: metadata.key.volume,
-        file_id: u128::from(metadata.key.file),
+        volume_serial_number: metadata.volume.serial,
+        file_id: metadata.file_id_128(),
     }
 }
 

@@ -14,8 +14,6 @@ use wire::{Guid, Status, Utf16};
 use crate::file::VolumeInfo;
 use crate::server::context::Context;
 
-/// Bytes of a sector: the value of Samba for every disk.
-const SECTOR: u32 = 512;
 /// UTF-16 units of a label. \[MS-FSCC\] 2.5.9
 const MAX_LABEL_UNITS: usize = 32;
 
@@ -47,11 +45,11 @@ pub(super) fn describe(
     match class {
         FsInfoClass::VOLUME => put_volume(&context.tree.share.name, volume, &mut out),
         FsInfoClass::SIZE => size(volume).encode(&mut out),
-        FsInfoClass::DEVICE => device(context).encode(&mut out),
+        FsInfoClass::DEVICE => device(context, volume).encode(&mut out),
         FsInfoClass::ATTRIBUTE => put_attributes(context, volume, &mut out),
         FsInfoClass::FULL_SIZE => full_size(volume).encode(&mut out),
         FsInfoClass::OBJECT_ID => object_id(context).encode(&mut out),
-        FsInfoClass::SECTOR_SIZE => sector_size().encode(&mut out),
+        FsInfoClass::SECTOR_SIZE => sector_size(volume).encode(&mut out),
         _ => return Err(Status::INVALID_INFO_CLASS),
     }
     Ok(out)
@@ -72,7 +70,7 @@ fn put_volume(share: &str, volume: &VolumeInfo, out: &mut Vec<u8>) {
 
 /// Sectors of a unit, and units in a block: a block is a unit where it is a multiple of sectors.
 fn sectors(volume: &VolumeInfo) -> u32 {
-    (volume.block / SECTOR).max(1)
+    (volume.block / volume.sector.max(1)).max(1)
 }
 
 fn size(volume: &VolumeInfo) -> FileFsSizeInformation {
@@ -80,7 +78,7 @@ fn size(volume: &VolumeInfo) -> FileFsSizeInformation {
         total_allocation_units: volume.total,
         available_allocation_units: volume.available,
         sectors_per_allocation_unit: sectors(volume),
-        bytes_per_sector: SECTOR,
+        bytes_per_sector: volume.sector,
     }
 }
 
@@ -90,13 +88,13 @@ fn full_size(volume: &VolumeInfo) -> FileFsFullSizeInformation {
         caller_available_allocation_units: volume.available,
         actual_available_allocation_units: volume.free,
         sectors_per_allocation_unit: sectors(volume),
-        bytes_per_sector: SECTOR,
+        bytes_per_sector: volume.sector,
     }
 }
 
-fn device(context: &Context<'_>) -> FileFsDeviceInformation {
+fn device(context: &Context<'_>, volume: &VolumeInfo) -> FileFsDeviceInformation {
     let mut characteristics = DeviceCharacteristics::DEVICE_IS_MOUNTED;
-    if context.tree.share.read_only {
+    if context.tree.share.read_only || volume.is_read_only {
         characteristics |= DeviceCharacteristics::READ_ONLY_DEVICE;
     }
     FileFsDeviceInformation {
@@ -105,22 +103,38 @@ fn device(context: &Context<'_>) -> FileFsDeviceInformation {
     }
 }
 
-/// What Samba says of a share without extended attributes and streams, and hard links. "NTFS",
-/// since clients trust no other name with access control lists.
+/// The features of the file system that holds the file. Samba reports the same ones for a share
+/// without extended attributes and streams on a file system with permissions.
 fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>) {
-    let mut attributes = FileSystemAttributes::CASE_SENSITIVE_SEARCH
-        | FileSystemAttributes::CASE_PRESERVED_NAMES
+    let mut attributes = FileSystemAttributes::CASE_PRESERVED_NAMES
         | FileSystemAttributes::UNICODE_ON_DISK
-        | FileSystemAttributes::PERSISTENT_ACLS
-        | FileSystemAttributes::SUPPORTS_OBJECT_IDS
-        | FileSystemAttributes::SUPPORTS_HARD_LINKS;
-    if context.tree.share.read_only {
-        attributes |= FileSystemAttributes::READ_ONLY_VOLUME;
+        | FileSystemAttributes::SUPPORTS_OBJECT_IDS;
+    let kind = volume.kind;
+    let is_read_only = context.tree.share.read_only || volume.is_read_only;
+    for (has_feature, attribute) in [
+        (
+            kind.is_case_sensitive(),
+            FileSystemAttributes::CASE_SENSITIVE_SEARCH,
+        ),
+        (
+            kind.has_permissions(),
+            FileSystemAttributes::PERSISTENT_ACLS,
+        ),
+        (
+            kind.has_hard_links(),
+            FileSystemAttributes::SUPPORTS_HARD_LINKS,
+        ),
+        (is_read_only, FileSystemAttributes::READ_ONLY_VOLUME),
+        (
+            volume.has_sparse_files,
+            FileSystemAttributes::SUPPORTS_SPARSE_FILES,
+        ),
+    ] {
+        if has_feature {
+            attributes |= attribute;
+        }
     }
-    if volume.has_sparse_files {
-        attributes |= FileSystemAttributes::SUPPORTS_SPARSE_FILES;
-    }
-    let name = utf16("NTFS");
+    let name = utf16(kind.name());
     let information = FileFsAttributeInformation {
         attributes,
         maximum_component_name_length: volume.max_name,
@@ -146,12 +160,12 @@ pub(crate) fn volume_id(context: &Context<'_>) -> Guid {
     Guid(id)
 }
 
-fn sector_size() -> FileFsSectorSizeInformation {
+fn sector_size(volume: &VolumeInfo) -> FileFsSectorSizeInformation {
     FileFsSectorSizeInformation {
-        logical_bytes_per_sector: SECTOR,
-        physical_bytes_per_sector_for_atomicity: SECTOR,
-        physical_bytes_per_sector_for_performance: SECTOR,
-        effective_physical_bytes_per_sector_for_atomicity: SECTOR,
+        logical_bytes_per_sector: volume.sector,
+        physical_bytes_per_sector_for_atomicity: volume.physical_sector,
+        physical_bytes_per_sector_for_performance: volume.physical_sector,
+        effective_physical_bytes_per_sector_for_atomicity: volume.physical_sector,
         flags: SectorSizeFlags::ALIGNED_DEVICE | SectorSizeFlags::PARTITION_ALIGNED_ON_DEVICE,
         byte_offset_for_sector_alignment: 0,
         byte_offset_for_partition_alignment: 0,

@@ -23,6 +23,8 @@ pub(crate) struct Disk {
     pub(crate) opens: BTreeMap<u64, String>,
     /// Watched directories, and whether each watch is recursive.
     pub(crate) watched: Vec<(LocalOpen, bool)>,
+    /// Whether the root directories of the shares are missing.
+    pub(crate) is_unmounted: bool,
     payloads: BTreeMap<PayloadToken, Vec<u8>>,
     /// Number of copied chunks.
     pub(crate) copies: usize,
@@ -139,6 +141,10 @@ impl Disk {
         match operation {
             FileOp::OnOpen(file, Operation::CopyRange(plan)) => self.copy(file, &plan),
             FileOp::Open(plan) => self.open(&plan, now),
+            FileOp::FindRoot { .. } => match self.is_unmounted {
+                true => Err(Status::BAD_NETWORK_NAME),
+                false => Ok(file::Outcome::Done),
+            },
             FileOp::OnOpen(open, Operation::Close) => {
                 self.opens
                     .remove(&open.slot)

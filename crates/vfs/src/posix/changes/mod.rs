@@ -44,7 +44,6 @@ use wire::file_name::NameMapping;
 
 use self::shared::{Shared, lock, privileged};
 use self::watcher::Watcher;
-use super::directory::Directory;
 use super::file::OpenFile;
 use crate::Listener;
 
@@ -101,10 +100,7 @@ impl Changes {
         let Some(shared) = self.shared(&file.token) else {
             return;
         };
-        let own = Directory {
-            fd: file.fd.clone(),
-            key: file.key,
-        };
+        let own = file.directory();
         let location = file.link.location();
         let parent = (!location.is_root()).then_some(&*location.parent);
         if let Err(error) = shared.watch(slot, &own, parent, (is_tree, &file.token)) {
