@@ -78,11 +78,6 @@ impl SequenceWindow {
         granted
     }
 
-    /// Returns the lowest id that no request has used.
-    pub fn lowest_unused(&self) -> MessageId {
-        MessageId(self.low)
-    }
-
     /// Returns the number of credits that the client holds.
     pub fn held(&self) -> u64 {
         self.high - self.low - self.seen.len() as u64

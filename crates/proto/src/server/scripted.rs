@@ -48,7 +48,6 @@ use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::config::{Config, Limits, Share, ShareKind};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
-use crate::server::gmac::BindingNonces;
 use crate::server::op_ids::OpIds;
 use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::quota::Quotas;
@@ -415,9 +414,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
             cipher: None,
             signing: SigningAlgorithm::AesCmac,
             client_guid: Guid::default(),
-            is_multichannel: true,
             signing_key: None,
-            binding_nonces: BindingNonces::new(MessageId(0)),
             quotas: Quotas::default(),
         },
         state: Mutex::new(SessionState {

@@ -8,13 +8,13 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crypto::{Cipher, EncryptionKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::dialect::Dialect;
-use wire::{Guid, MessageId, SessionId, TreeId};
+use wire::{Guid, SessionId, TreeId};
 
 use crate::encryption::FrameEncryption;
 use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
 use crate::server::channel::ChannelList;
-use crate::server::gmac::{BindingNonces, GmacChannels};
+use crate::server::gmac::GmacChannels;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::quota::Quotas;
@@ -88,29 +88,16 @@ pub(crate) struct Origin {
     /// Session.SigningKey: of the connection that made the session, also when that is gone. It
     /// signs the request that binds another. None for guest and anonymous.
     pub(crate) signing_key: Option<Arc<SigningKey>>,
-    /// Whether the connection has announced MULTI_CHANNEL.
-    pub(crate) is_multichannel: bool,
-    /// The nonces that the key has used for answers to bindings.
-    pub(super) binding_nonces: BindingNonces,
     /// The quotas that all sessions of that connection share.
     pub(crate) quotas: Quotas,
 }
 
 impl Origin {
-    /// Whether further connections may bind. Not to a session that AES-GMAC signs without the
-    /// protection of [`GmacChannels`]: its client has not announced MULTI_CHANNEL.
+    /// Whether further connections may bind, and whether the key may sign the answers to them. A
+    /// session that AES-GMAC signs has one channel, unless the policy permits that a key signs two
+    /// messages with one nonce.
     pub(super) fn may_bind(&self, policy: GmacChannels) -> bool {
-        self.signing != SigningAlgorithm::AesGmac
-            || policy == GmacChannels::Allow
-            || self.is_multichannel
-    }
-
-    /// Whether the key may sign the answer to a binding with this MessageId, which another channel
-    /// has counted.
-    pub(super) fn may_sign_binding(&self, policy: GmacChannels, id: MessageId) -> bool {
-        self.signing != SigningAlgorithm::AesGmac
-            || policy == GmacChannels::Allow
-            || self.may_bind(policy) && self.binding_nonces.take(id)
+        self.signing != SigningAlgorithm::AesGmac || policy == GmacChannels::Allow
     }
 }
 

@@ -19,7 +19,6 @@ use crate::server::connection::Connection;
 use crate::server::connection::login::{Login, LoginStep, Purpose};
 use crate::server::connection::task::{self, Flow, Task, TaskId, Then};
 use crate::server::context::Reply;
-use crate::server::gmac::BindingNonces;
 use crate::server::negotiated::Negotiated;
 use crate::server::session::{EncryptionKeys, Origin, Session, SessionState};
 use crate::time::Now;
@@ -266,11 +265,7 @@ impl Connection {
                 cipher: negotiated.cipher,
                 signing: negotiated.signing,
                 client_guid: negotiated.client_guid,
-                is_multichannel: self.has_multichannel(),
                 signing_key: signing.clone(),
-                binding_nonces: BindingNonces::new(
-                    header.message_id.min(self.window.lowest_unused()),
-                ),
                 quotas: self.quotas.clone(),
             },
             state: Mutex::new(SessionState {

@@ -49,11 +49,11 @@ impl Connection {
             .as_ref()
             .is_some_and(|key| is_signed && is_signed_with(key, header, message));
         let policy = self.server.config.gmac_channels;
-        if is_verified && !is_bound && session.origin.may_sign_binding(policy, header.message_id) {
-            request.sign.clone_from(&key);
-        }
         if !session.origin.may_bind(policy) {
             return Err(Status::REQUEST_NOT_ACCEPTED);
+        }
+        if is_verified && !is_bound {
+            request.sign.clone_from(&key);
         }
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         check_signing_algorithm(negotiated, &session.origin)?;
