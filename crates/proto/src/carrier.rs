@@ -1,7 +1,7 @@
 //! The properties of a transport that the protocol depends on.
 
-/// The properties of a transport that the SMB2 protocol depends on. The driver passes them to each
-/// new connection.
+/// The properties of a transport (TCP, QUIC, SMB Direct) that the SMB2 protocol depends on. The
+/// driver, which owns the sockets, passes them to each new connection of the protocol core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carrier {
     /// Whether a frame can be longer than 64 KiB. False for the NetBIOS session service: its
@@ -10,28 +10,30 @@ pub struct Carrier {
     /// Whether the transport encrypts the bytes and authenticates the server by a certificate. True
     /// for QUIC. \[MS-SMB2\] 2.2.3.1.5
     pub secure: bool,
-    /// The limits of RDMA; `None` for a transport other than SMB Direct. With RDMA, the server
-    /// reads and writes memory of the client directly.
+    /// The limits of memory access by RDMA (the server reads and writes memory of the client
+    /// directly). `None` for a transport other than SMB Direct.
     pub rdma: Option<RdmaLimits>,
-    /// Largest length of a WRITE in bytes that the server announces in NEGOTIATE, for clients with
+    /// Maximum length of a WRITE in bytes that the server announces in NEGOTIATE (MaxWriteSize) on
     /// a transport that is slow for larger ones. The server accepts larger ones nevertheless.
-    /// `None` announces the configured maximum.
+    /// `None` announces the maximum of the configuration.
     pub write_hint: Option<u32>,
 }
 
-/// The negotiated limits of an SMB Direct connection. \[MS-SMBD\] 3.1.1.1
+/// The limits that both peers of an SMB Direct connection negotiated, as the SMB2 protocol needs
+/// them. \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdmaLimits {
-    /// Maximum length in bytes of the memory of one READ or WRITE: Connection.MaxReadWriteSize.
+    /// Maximum length in bytes of the client's memory that one READ or WRITE transfers by RDMA:
+    /// Connection.MaxReadWriteSize.
     pub max_read_write: u32,
-    /// Maximum number of memory segments of one READ or WRITE. The server posts a work request for
-    /// each segment.
+    /// Maximum number of memory segments (buffer descriptors) in one READ or WRITE by RDMA. The
+    /// server posts an RDMA work request for each segment.
     pub max_descriptors: usize,
-    /// Maximum length in bytes of a message to the peer: the MaxFragmentedSize that the peer
-    /// announced.
+    /// Maximum length in bytes of an SMB2 message to the peer: the MaxFragmentedSize that the peer
+    /// announced in the SMB Direct negotiation.
     pub max_send: u32,
-    /// Maximum length in bytes of a message from the peer: the MaxFragmentedSize that this end
-    /// announced.
+    /// Maximum length in bytes of an SMB2 message from the peer: the MaxFragmentedSize that this
+    /// end announced in the SMB Direct negotiation.
     pub max_receive: u32,
 }
 
@@ -41,7 +43,8 @@ pub struct RdmaLimits {
 const MESSAGE_OVERHEAD: u32 = 4096;
 
 impl Carrier {
-    /// The properties of direct TCP.
+    /// The properties of direct TCP (port 445): frames longer than 64 KiB, no encryption by the
+    /// transport, no RDMA, no hint for the length of WRITEs.
     pub const TCP: Self = Self {
         large_frames: true,
         secure: false,
@@ -49,19 +52,22 @@ impl Carrier {
         write_hint: None,
     };
 
-    /// The properties of the NetBIOS session service over TCP.
+    /// The properties of the NetBIOS session service over TCP (port 139): as direct TCP, but
+    /// without frames longer than 64 KiB.
     pub const NBT: Self = Self {
         large_frames: false,
         ..Self::TCP
     };
 
-    /// The properties of QUIC, without a hint for the length of WRITEs.
+    /// The properties of QUIC: as direct TCP, but the transport encrypts the bytes and
+    /// authenticates the server.
     pub const QUIC: Self = Self {
         secure: true,
         ..Self::TCP
     };
 
-    /// Returns the properties of an SMB Direct connection with these limits.
+    /// Returns the properties of an SMB Direct connection. `limits` are the results of its
+    /// negotiation.
     pub const fn smb_direct(limits: RdmaLimits) -> Self {
         Self {
             rdma: Some(limits),

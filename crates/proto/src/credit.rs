@@ -10,8 +10,8 @@ use alloc::collections::BTreeSet;
 
 use wire::MessageId;
 
-/// The set of MessageIds that a client may use, as the server tracks it. \[MS-SMB2\] 3.3.1.7,
-/// CommandSequenceWindow
+/// The server's record of the MessageIds that a client may use on a connection; each costs one
+/// credit. \[MS-SMB2\] 3.3.1.7, CommandSequenceWindow
 #[derive(Debug)]
 pub struct SequenceWindow {
     /// The lowest unused id.
@@ -25,8 +25,8 @@ pub struct SequenceWindow {
 }
 
 impl SequenceWindow {
-    /// Returns the window of a new connection, which holds MessageId 0. `limit` is the maximum
-    /// length in ids, at least 1. \[MS-SMB2\] 3.3.1.7
+    /// Makes the window of a new connection, which contains only MessageId 0. `limit` is the
+    /// maximum number of consecutive ids in the window, at least 1. \[MS-SMB2\] 3.3.1.7
     pub fn new(limit: u16) -> Self {
         Self {
             low: 0,
@@ -36,9 +36,9 @@ impl SequenceWindow {
         }
     }
 
-    /// Marks the `charge` MessageIds from `first` on as used; a charge of 0 counts as 1. Returns
-    /// false, without an effect, if one of them is outside the window or already used. \[MS-SMB2\]
-    /// 3.3.5.2.3
+    /// Marks the `charge` MessageIds from `first` on as used by a request; a charge of 0 counts as
+    /// 1. Returns false, without an effect, if one of them is outside the window or already used.
+    /// \[MS-SMB2\] 3.3.5.2.3
     #[must_use]
     pub fn take(&mut self, first: MessageId, charge: u16) -> bool {
         let first = first.0;
@@ -78,7 +78,8 @@ impl SequenceWindow {
         granted
     }
 
-    /// Returns the number of credits that the client holds.
+    /// Returns the number of credits that the client holds: ids that the server granted and no
+    /// request has used.
     pub fn held(&self) -> u64 {
         self.high - self.low - self.seen.len() as u64
     }

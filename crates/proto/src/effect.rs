@@ -26,27 +26,31 @@ use crate::queue::Queue;
 use crate::store::{self, StoreOp};
 use crate::violation::Violation;
 
-/// Identifies bytes that the driver stores and the core knows only by this number: the data of a
-/// READ response or WRITE request. The driver chooses the number.
+/// A number that stands for bytes that the I/O driver stores, because the protocol core handles no
+/// bulk data: the data of a READ response or of a WRITE request. The driver chooses the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PayloadToken(pub u64);
 
-/// A received frame without its length prefix. The core decrypts the bytes in place.
+/// A received frame that the I/O driver passes to the protocol core, with a buffer for the core's
+/// use. The core decrypts the frame in place.
 #[derive(Debug)]
 pub struct Inbound<'a> {
     /// The frame without its length prefix: from the first byte of the SMB2, SMB1 or transform
     /// header to its end.
     pub bytes: &'a mut [u8],
-    /// A buffer that the core uses when the message is longer than the frame, such as a compressed
-    /// one. The core overwrites the content. The driver may pass the same buffer in each call.
+    /// A buffer that the protocol core uses when the message is longer than the frame, as after
+    /// decompression. The core overwrites the content. The I/O driver may pass the same buffer in
+    /// each call.
     pub scratch: &'a mut Vec<u8>,
 }
 
-/// The effects of a call into the core, in order. The driver owns the queue and reuses it.
+/// The queue of effects (actions for the I/O driver) that a call into the server's protocol core
+/// appends, in order. The driver owns and reuses the queue.
 pub type Effects = Queue<Effect>;
 
-/// A request of the server's core to its driver. The driver performs the effects of a call in
-/// order.
+/// One action that the server's protocol core requests from the driver, the code that performs the
+/// I/O: send a frame, read or write a file, process a login token. The driver performs the effects
+/// of a call in order.
 #[derive(Debug)]
 pub enum Effect {
     /// Send a frame to the client. Frames leave in the order of their effects.
@@ -80,46 +84,49 @@ pub enum Effect {
     Disconnect(Violation),
 }
 
-/// A frame to send: the messages of a compound in order, optionally encrypted as a whole.
+/// A frame that the I/O driver sends: one SMB2 message or a compound of several, optionally
+/// encrypted as a whole.
 #[derive(Debug)]
 pub struct Outbound {
     /// The messages in the order of the frame; at least one.
     pub messages: Vec<OutMessage>,
-    /// The key and nonce to encrypt the frame with; `None` if the frame is sent unencrypted.
-    /// Messages of an encrypted frame are not signed.
+    /// The key and nonce with which the I/O driver encrypts the frame; `None` if it sends the frame
+    /// unencrypted. Messages of an encrypted frame are not signed.
     pub encryption: Option<FrameEncryption>,
-    /// The key of registered client memory that the last SEND of the frame invalidates (remote
-    /// invalidation); `None` for ordinary SENDs. Only with SMB Direct. \[MS-SMBD\] 3.1.4.2
+    /// The key of the client's registered memory that the last SEND of the frame invalidates
+    /// (remote invalidation); `None` for ordinary SENDs. Only with SMB Direct. \[MS-SMBD\] 3.1.4.2
     pub invalidate: Option<u32>,
 }
 
-/// A message to send: a head, then the payload, then zero bytes.
+/// An SMB2 message to send: its header and body (the head), then the data that the I/O driver
+/// stores (the payload), then zero bytes.
 #[derive(Debug)]
 pub struct OutMessage {
-    /// The header and the body up to the payload.
+    /// The encoded SMB2 header and the body up to the payload (the data of the message).
     pub head: Vec<u8>,
-    /// The bytes after the head, which the driver stores; `None` if the message is the head alone.
+    /// The data after the head, which the I/O driver stores; `None` if the message has no such
+    /// data.
     pub payload: Option<Payload>,
-    /// Number of zero bytes after the payload: the next message of a compound starts at a multiple
-    /// of 8.
+    /// Number of zero bytes after the payload, 0 to 7: in a compound, the next message starts at a
+    /// multiple of 8.
     pub padding: u8,
-    /// The key to sign the message with; `None` if it is not signed. The signature covers head,
-    /// payload and padding.
+    /// The key with which the I/O driver signs the message; `None` if the message is not signed.
+    /// The signature covers head, payload and padding.
     pub sign: Option<Sign>,
 }
 
-/// Bytes that the driver stores for a message, such as the data of a READ. The core knows only
-/// their length.
+/// Bytes that the I/O driver stores and sends in a message, such as the data of a READ. The
+/// protocol core knows only their number and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Identifies the bytes in the driver.
+    /// The number by which the I/O driver finds the bytes.
     pub token: PayloadToken,
-    /// Number of the bytes; the driver must supply exactly this number.
+    /// Length of the data in bytes; the I/O driver must supply exactly this length.
     pub len: u32,
 }
 
-/// A requirement on the memory with the bytes of a READ. The driver chooses how to meet it, for
-/// example with or without a copy.
+/// Whether the bytes of a READ may change between the read and the send. If they are signed or
+/// encrypted, they must not. The I/O driver chooses the memory for them accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The server neither signs nor encrypts the bytes; they may change until they are sent.
@@ -128,7 +135,7 @@ pub enum Access {
     InMemory,
 }
 
-/// The destination of the bytes of a READ.
+/// The destination of the bytes of a READ: the response message, or memory of the client by RDMA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// A payload, which follows the head of the response.
@@ -140,26 +147,28 @@ pub enum Delivery {
     Remote(Vec<BufferDescriptorV1>),
 }
 
-/// A plan to read a range of a file for a READ response.
+/// A plan (a description without data) of a read from an open file, for the response to a READ
+/// request. The protocol core hands it to the I/O driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPlan {
-    /// Identifies the operation in `Connection::complete`.
+    /// Number of the operation, which the I/O driver passes to `Connection::complete` with the
+    /// outcome.
     pub op: OpId,
-    /// The open file to read.
+    /// The open file from which the I/O driver reads.
     pub file: LocalOpen,
-    /// Offset in bytes from the start of the file.
+    /// Offset of the first byte to read, in bytes from the start of the file.
     pub offset: u64,
     /// Maximum number of bytes to read.
     pub length: u32,
-    /// Whether the bytes may change until they are sent. The driver chooses the memory for them
-    /// accordingly.
+    /// Whether the bytes may change between the read and the send. The I/O driver chooses the
+    /// memory for them accordingly.
     pub access: Access,
-    /// The destination of the bytes.
+    /// The destination of the bytes: the response message, or memory of the client by RDMA.
     pub delivery: Delivery,
 }
 
-/// Where the driver of a server finds the bytes of a WRITE: in the received frame, in a copy, or in
-/// the memory of the client.
+/// Where the I/O driver of a server finds the bytes of a WRITE: in the received frame, in a copy,
+/// or in the memory of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteData {
     /// A range of the inbound frame of the call that produced the effect, after decryption. The
@@ -174,7 +183,7 @@ pub enum WriteData {
 }
 
 impl WriteData {
-    /// Returns the length of the data in bytes.
+    /// Returns the length of the data to write in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Inbound(range) => range.len(),
@@ -185,33 +194,37 @@ impl WriteData {
         }
     }
 
-    /// Returns whether the data have no bytes.
+    /// Returns whether the length of the data to write is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A plan to write a range of a file for a WRITE request.
+/// A plan (a description of an operation) to write to an open file, for a WRITE request. The
+/// protocol core hands it to the I/O driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WritePlan {
-    /// Identifies the operation in `Connection::complete`.
+    /// Number of the operation, which the I/O driver passes to `Connection::complete` with the
+    /// outcome.
     pub op: OpId,
-    /// The open file to write.
+    /// The open file to which the I/O driver writes.
     pub file: LocalOpen,
-    /// Offset in bytes from the start of the file; `None` appends at the end of the file.
+    /// Offset of the first byte to write, in bytes from the start of the file; `None` appends at
+    /// the end of the file.
     pub offset: Option<u64>,
-    /// Location of the data that the driver writes.
+    /// Location of the data to write: the received frame, a copy, or memory of the client.
     pub data: WriteData,
-    /// Whether the write is complete only when the bytes are on stable storage.
+    /// Whether the write is complete only when the bytes are on stable storage (write-through).
     pub through: bool,
 }
 
-/// The outcome of an operation. The driver passes it to `Connection::complete`.
+/// The outcome of an operation that an effect requested: its result, or the status with which it
+/// failed. The I/O driver passes it to `Connection::complete`.
 ///
 /// # Panics
 ///
-/// The `expect_` functions panic if the outcome does not belong to the operation that the core
-/// requested. That is a bug of the driver.
+/// The `expect_` functions panic if the outcome does not belong to the operation that the protocol
+/// core requested. That is a bug of the driver.
 #[derive(Debug)]
 pub enum Outcome {
     /// The operation failed with this status, which the client receives.
@@ -240,7 +253,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the result of a file operation, or the status with which it failed.
+    /// Returns the result of an operation of a file system, or the status with which it failed.
     ///
     /// # Panics
     /// The outcome belongs to an operation of another kind.
@@ -252,7 +265,8 @@ impl Outcome {
         }
     }
 
-    /// Returns the result of an operation of the store, or the status with which it failed.
+    /// Returns the result of an operation of the store (the table of records that outlive a crash
+    /// of the server), or the status with which the operation failed.
     ///
     /// # Panics
     /// The outcome belongs to an operation of another kind.
@@ -264,7 +278,8 @@ impl Outcome {
         }
     }
 
-    /// Returns the result of a security token of a login, or the status with which it failed.
+    /// Returns the result of processing one security token of a login, or the status with which the
+    /// processing failed.
     ///
     /// # Panics
     /// The outcome belongs to an operation of another kind.
@@ -276,8 +291,8 @@ impl Outcome {
         }
     }
 
-    /// Checks that the event that a request waited for has happened; otherwise returns the status
-    /// with which the wait ended.
+    /// Returns `Ok` if the event that a request waited for has happened; otherwise the status with
+    /// which the wait ended, such as CANCELLED.
     ///
     /// # Panics
     /// The outcome belongs to an operation of another kind.

@@ -9,26 +9,26 @@ use wire::SessionId;
 use wire::header::SIGNATURE;
 use wire::transform::{ASSOCIATED_DATA, FLAG_ENCRYPTED, TRANSFORM_LEN, Transform};
 
-/// Key and nonce to sign one message. The driver calls [`Sign::apply`] once the payload is in
-/// memory.
+/// Key and nonce with which the I/O driver signs one message. The driver calls [`Sign::apply`] once
+/// the data of the message are in memory.
 #[derive(Clone)]
 pub struct Sign {
-    /// The signing key of the session or channel.
+    /// The signing key of the session; on a further connection (channel), the key of that channel.
     pub key: Arc<SigningKey>,
-    /// The nonce of the signature, which only AES-GMAC uses.
+    /// The nonce of the signature, unique for the key. Only the algorithm AES-GMAC uses it.
     pub nonce: SigningNonce,
 }
 
-/// Key, nonce and session id to encrypt one frame. The driver calls [`FrameEncryption::apply`] once
-/// every payload is in memory.
+/// Key, nonce and session id with which the I/O driver encrypts one frame. The driver calls
+/// [`FrameEncryption::apply`] once the data of all messages of the frame are in memory.
 #[derive(Clone)]
 pub struct FrameEncryption {
-    /// The encryption key of the session for outbound frames.
+    /// The key of the session that encrypts frames to the peer.
     pub key: Arc<EncryptionKey>,
-    /// The nonce, which must be unique for the key. The cipher uses the first
-    /// [`crypto::Cipher::nonce_len`] bytes.
+    /// The nonce, unique for the key. The cipher uses the first [`crypto::Cipher::nonce_len`]
+    /// bytes.
     pub nonce: [u8; 16],
-    /// The SessionId in the transform header, by which the peer finds the key.
+    /// The SessionId in the transform header, by which the peer finds the key for decryption.
     pub session_id: SessionId,
 }
 
@@ -36,9 +36,9 @@ pub struct FrameEncryption {
 const PADDING: [u8; 8] = [0; 8];
 
 impl Sign {
-    /// Writes the signature into the header at the start of `head`. The message consists of `head`,
-    /// the bytes `payload`, and `padding` zero bytes: the fields of an
-    /// [`crate::effect::OutMessage`]. \[MS-SMB2\] 3.1.4.1
+    /// Computes the signature of a message and writes it into the SMB2 header at the start of
+    /// `head`. The message consists of `head`, the bytes `payload`, and `padding` zero bytes, 0 to
+    /// 7. \[MS-SMB2\] 3.1.4.1
     ///
     /// # Panics
     /// When `head` is shorter than a header or `padding` longer than 7 bytes.
@@ -50,8 +50,9 @@ impl Sign {
 }
 
 impl FrameEncryption {
-    /// Encrypts a frame in place. The parts are the messages of the frame in order, each with
-    /// payload and padding. Returns the transform header, which precedes them. \[MS-SMB2\] 3.1.4.3
+    /// Encrypts a frame in place. `parts` are the messages of the frame in order, each with its
+    /// data and padding. Returns the transform header, which the I/O driver sends before them.
+    /// \[MS-SMB2\] 3.1.4.3
     ///
     /// # Panics
     /// When the frame has 4 GiB or more: the length field of a transform header has 32 bits.

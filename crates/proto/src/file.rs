@@ -17,23 +17,24 @@ use crate::path::SharePath;
 use crate::pattern::Pattern;
 use crate::token::Token;
 
-/// Identifies a share of the server: the index of the share in the configuration.
+/// Identifies a share of the server: its index in the list of shares in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShareId(pub u32);
 
-/// Identifies an open file of a file system. The value is valid in the whole process, so that
-/// several threads can use one open.
+/// Identifies an open file or directory of a file system. The value is valid in the whole process,
+/// so that several threads can use one open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalOpen {
-    /// The share that the file is on.
+    /// The share on which the file is.
     pub share: ShareId,
     /// Number by which the file system of the share finds the open in its table of open files. The
     /// file system assigns it when it opens the file, and never assigns it to another open, also
-    /// after a close. The core does not interpret it.
+    /// after a close. The protocol core does not interpret it.
     pub slot: u64,
 }
 
-/// A request of the core to the file system of a share.
+/// A request of the protocol core to the file system of a share: open a file, open it again by its
+/// handle, or run an operation on an open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
     /// Opens or creates a file. The file system answers with [`Outcome::Opened`].
@@ -56,7 +57,7 @@ pub enum FileOp {
 }
 
 impl FileOp {
-    /// Returns the share with the file of the request, so that the driver can choose the file
+    /// Returns the share with the file of the request, so that the I/O driver can choose the file
     /// system that runs it.
     pub fn share(&self) -> ShareId {
         match self {
@@ -68,7 +69,8 @@ impl FileOp {
     }
 }
 
-/// An operation on an open file or directory, which the core requests from a file system.
+/// An operation on an open file or directory, such as a rename or a query of its metadata. The
+/// protocol core requests it from a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Closes the open. Answered with [`Outcome::Done`]. Never fails, even if the open does not
@@ -177,7 +179,8 @@ pub enum Operation {
     },
 }
 
-/// Whether [`OpenPlan`] opens an existing file or creates one.
+/// Whether the plan to open a file ([`OpenPlan`]) requires that the file exists, allows both, or
+/// requires that it does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Open an existing file; fail if it does not exist.
@@ -188,7 +191,8 @@ pub enum Existing {
     Create,
 }
 
-/// The kind of file that [`OpenPlan`] requires.
+/// The kind of file that the plan to open a file ([`OpenPlan`]) requires: any kind, not a
+/// directory, or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KindWanted {
     /// An existing file of any kind. If the open creates a file, the kind is regular.
@@ -199,13 +203,14 @@ pub enum KindWanted {
     Directory,
 }
 
-/// A plan to open or create a file. The open never truncates the file: the core decides whether
-/// other opens permit that once it knows which file the name stands for.
+/// A plan to open or create a file, which the protocol core hands to a file system. The open never
+/// truncates the file: the core decides about that later, when it knows the other opens of the
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenPlan {
-    /// The share with the file.
+    /// The share on which the file is.
     pub share: ShareId,
-    /// The identity for the access check. Later operations on the open run with it too.
+    /// The user identity for the access check. Later operations on the open run with it too.
     pub token: Arc<Token>,
     /// The name of the file, as a path from the root of the share. The file system compares names
     /// without regard to case.
@@ -213,49 +218,51 @@ pub struct OpenPlan {
     /// The access rights that the client requests: no generic rights; may contain MAXIMUM_ALLOWED,
     /// which stands for all rights of the identity.
     pub access: AccessMask,
-    /// Further access rights without which the open fails: an overwrite requires the right to
-    /// write. \[MS-SMB2\] 3.3.5.9
+    /// Further access rights without which the open fails: a disposition that overwrites the file
+    /// requires the right to write. \[MS-SMB2\] 3.3.5.9
     pub implied_access: AccessMask,
     /// Whether the file may, must or must not exist.
     pub existing: Existing,
-    /// The kind of file that the client requires.
+    /// The kind of file that the client requires: any, not a directory, or a directory.
     pub kind: KindWanted,
-    /// DOS attributes that a new file gets.
+    /// DOS attributes that the file receives if the open creates it.
     pub attributes: FileAttributes,
-    /// Disk space to reserve for a new file, in bytes.
+    /// Disk space in bytes that the file system reserves for a new file.
     pub allocation: u64,
-    /// Whether to open a symbolic link itself instead of its target.
+    /// Whether the open is for a symbolic link itself, if the name is one, instead of its target.
     pub open_link: bool,
 }
 
 /// Identifies a file to its file system, independently of its names. A handle stays valid after a
-/// rename and after a restart of the server, until the file is deleted. Only the file system that
-/// made it can interpret the bytes.
+/// rename and a restart of the server, until the file is deleted. Only the file system that made it
+/// can interpret the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHandle(pub Vec<u8>);
 
-/// Maximum length of a [`FileHandle`] in bytes: the serial number of the file system, the four
-/// bytes of the type, then MAX_HANDLE_SZ of Linux.
+/// Maximum length of a [`FileHandle`] in bytes: 8 for the serial number of the file system, 4 for
+/// the type of the handle, and MAX_HANDLE_SZ (128) of Linux.
 pub const FILE_HANDLE_MAX: usize = 8 + 4 + 128;
 
-/// A plan to open an existing file by its handle: a file that was open before a disconnection or a
-/// restart.
+/// A plan to open an existing file by its handle, for a file that was open before a disconnection
+/// or a restart of the server. The protocol core hands it to a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReopenPlan {
-    /// The share with the file.
+    /// The share on which the file is.
     pub share: ShareId,
-    /// The identity for the access check. Later operations on the open run with it too.
+    /// The user identity for the access check. Later operations on the open run with it too.
     pub token: Arc<Token>,
-    /// The handle of the file. It comes from the file system, never from a client.
+    /// The handle of the file, which the file system returned while the file was open. It never
+    /// comes from a client.
     pub handle: FileHandle,
     /// The last known name of the file, as a path from the root of the share. The file system uses
     /// this name if it cannot open the handle itself.
     pub path: SharePath,
-    /// The access rights that the client requests, as in [`OpenPlan::access`].
+    /// The access rights that the client requests, without generic rights. MAXIMUM_ALLOWED stands
+    /// for all rights of the identity.
     pub access: AccessMask,
 }
 
-/// The entries of a directory that a listing returns.
+/// The entries of a directory that a listing returns: all, those that match a pattern, or one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Select {
     /// All entries of the directory.
@@ -267,50 +274,51 @@ pub enum Select {
     Name(String),
 }
 
-/// A plan to list entries of a directory.
+/// A plan to list the next entries of an open directory, which the protocol core hands to a file
+/// system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryPlan {
-    /// Whether to start at the first entry again; otherwise the listing continues after the
-    /// previous one.
+    /// Whether the listing restarts at the first entry; otherwise it continues after the entry
+    /// where the previous listing of the same open ended.
     pub restart: bool,
-    /// Selection of the entries that the answer may contain.
+    /// The entries that the answer may contain: all, those that match a pattern, or one name.
     pub select: Select,
-    /// Maximum number of entries in the answer. Fewer entries mean the end of the directory.
+    /// Maximum number of entries in the answer. An answer with fewer entries ends the directory.
     pub limit: u32,
 }
 
-/// A plan to copy bytes from one open into another. The two ranges may overlap: the target receives
-/// the bytes that the source held before the copy.
+/// A plan to copy bytes from one open file into another. The two ranges may overlap: the target
+/// receives the bytes that the source held before the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPlan {
-    /// The open to copy from. It may belong to another share.
+    /// The open file from which the file system copies. It may belong to another share.
     pub source: LocalOpen,
-    /// Offset of the range in the source file in bytes.
+    /// Offset of the copied range in the source file in bytes.
     pub source_offset: u64,
-    /// Offset of the range in the target file in bytes.
+    /// Offset of the copied range in the target file in bytes.
     pub target_offset: u64,
-    /// Number of bytes to copy. A range that ends after the end of the source is the error
-    /// INVALID_VIEW_SIZE.
+    /// Number of bytes to copy. If the range ends after the end of the source file, the copy fails
+    /// with INVALID_VIEW_SIZE.
     pub length: u32,
 }
 
-/// Times and DOS attributes of a file to change. `None` leaves a value unchanged.
+/// The times and DOS attributes of a file that an operation sets. `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BasicChanges {
-    /// Creation time of the file; `None` leaves it unchanged.
+    /// New creation time of the file; `None` leaves it unchanged.
     pub created: Option<FileTime>,
-    /// Time of the last access; `None` leaves it unchanged.
+    /// New time of the last access; `None` leaves it unchanged.
     pub accessed: Option<FileTime>,
-    /// Time of the last write; `None` leaves it unchanged.
+    /// New time of the last write; `None` leaves it unchanged.
     pub written: Option<FileTime>,
-    /// Time of the last change of metadata; `None` leaves it unchanged. A file system that cannot
-    /// set this time ignores it.
+    /// New time of the last change of metadata; `None` leaves it unchanged. A file system that
+    /// cannot set this time ignores it.
     pub changed: Option<FileTime>,
-    /// DOS attributes of the file; `None` leaves them unchanged.
+    /// New DOS attributes of the file; `None` leaves them unchanged.
     pub attributes: Option<FileAttributes>,
 }
 
-/// Identifies a data stream of a file, by volume, file and stream, independently of the names of
+/// Identifies a data stream of a file: by volume, file and stream, independently of the names of
 /// the file. \[MS-FSCC\] 2.4.26
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileKey {
@@ -318,28 +326,28 @@ pub struct FileKey {
     pub volume: u64,
     /// Inode number of the file (st_ino).
     pub file: u64,
-    /// The stream within the file.
+    /// Number of the stream within the file; [`StreamId::DATA`] for the content of the file.
     pub stream: StreamId,
 }
 
-/// A file system of a share, as clients see it. A share has several if others are mounted below its
-/// root.
+/// Identifies a file system of a share, as clients see it. A share has several if others are
+/// mounted below its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct VolumeId {
-    /// Serial number: f_fsid of statfs(2), or the device number if the file system has none. It is
-    /// the VolumeSerialNumber of FileIdInformation; FileFsVolumeInformation has its lower half.
+    /// Serial number of the file system: f_fsid of statfs(2), or the device number if it has none.
+    /// It is the VolumeSerialNumber of FileIdInformation; FileFsVolumeInformation has its lower
+    /// half.
     pub serial: u64,
-    /// The number that distinguishes the files of this file system from those of the others of the
-    /// share: see [`file_id`](Self::file_id). 0 for the file system of the root.
+    /// The number that distinguishes the files of this file system from those of the other ones of
+    /// the share (see [`file_id`](Self::file_id)); 0 for the file system of the root.
     pub tag: u64,
 }
 
 impl VolumeId {
-    /// The 64-bit number for clients of the file with this inode number. It is the inode number on
-    /// the file system of the root, so that it agrees with that of other servers of the directory.
-    /// On others it is the inode number XOR the tag. Its upper 16 bits are unique in the share.
-    /// Two files never share a number while all inode numbers are below 2^48; with larger ones, the
-    /// other bits of the tag are a hash that makes it improbable.
+    /// Returns the 64-bit number by which clients identify the file with this inode number in the
+    /// share: the inode number on the file system of the root, the inode number XOR `tag` on
+    /// others. Two files never share a number while all inode numbers are below 2^48; with larger
+    /// ones, a hash in the tag makes it improbable.
     pub fn file_id(&self, inode: u64) -> u64 {
         inode ^ self.tag
     }
@@ -351,13 +359,14 @@ impl VolumeId {
 pub struct StreamId(pub u64);
 
 impl StreamId {
-    /// The unnamed data stream. A directory has no other stream than this.
+    /// The number of the unnamed data stream, which is the content of the file. A directory has no
+    /// other stream.
     pub const DATA: Self = Self(0);
 }
 
 impl FileKey {
-    /// Returns the key of the unnamed data stream of the same file. This key stands for the file as
-    /// a whole.
+    /// Returns the key of the unnamed data stream of the same file, which stands for the file as a
+    /// whole.
     #[must_use]
     pub fn of_file(self) -> Self {
         self.with_stream(StreamId::DATA)
@@ -370,7 +379,7 @@ impl FileKey {
     }
 }
 
-/// The kind of an object in a file system.
+/// The kind of an object in a file system: regular file, directory, symbolic link or special file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FileKind {
     /// A regular file with data.
@@ -387,22 +396,22 @@ pub enum FileKind {
 /// The metadata of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// Identity of the file within the server.
+    /// Identity of the file (volume, inode and stream), independent of its names.
     pub key: FileKey,
-    /// The file system that holds the file, as clients see it.
+    /// The file system of the share on which the file is, as clients see it.
     pub volume: VolumeId,
-    /// Kind of the file.
+    /// Kind of the object: file, directory, link or special file.
     pub kind: FileKind,
-    /// DOS attributes. DIRECTORY agrees with the kind; NORMAL is never set.
+    /// DOS attributes of the file. DIRECTORY is set exactly for a directory; NORMAL is never set.
     pub attributes: FileAttributes,
-    /// The subset of the DOS attributes that the file system stores with the file. The others
-    /// follow from its name or kind.
+    /// The DOS attributes that the file system stores with the file: a subset of `attributes`. The
+    /// other attributes follow from the name or kind of the file.
     pub stored: FileAttributes,
     /// Length of the data in bytes; 0 for a directory.
     pub size: u64,
     /// Disk space that the file occupies, in bytes.
     pub allocation: u64,
-    /// Number of hard links of the file.
+    /// Number of hard links (names) of the file.
     pub links: u32,
     /// Time at which the file was created.
     pub created: FileTime,
@@ -421,15 +430,15 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The 64-bit number of the file, unique within its share: FileInternalInformation.IndexNumber
-    /// and the FileId of listings. \[MS-FSCC\] 2.4.26, 2.1.9
+    /// Returns the 64-bit number by which clients identify the file, unique within its share:
+    /// FileInternalInformation.IndexNumber and the FileId of listings. \[MS-FSCC\] 2.4.26, 2.1.9
     pub fn file_id(&self) -> u64 {
         self.volume.file_id(self.key.file)
     }
 
-    /// The 128-bit number of the file, unique within its share: FileIdInformation.FileId. Its lower
-    /// half is [`file_id`](Self::file_id), its upper half identifies the file system.
-    /// \[MS-FSCC\] 2.1.10
+    /// Returns the 128-bit number by which clients identify the file, unique within its share:
+    /// FileIdInformation.FileId. Its lower half is [`file_id`](Self::file_id), its upper half
+    /// identifies the file system. \[MS-FSCC\] 2.1.10
     pub fn file_id_128(&self) -> u128 {
         u128::from(self.volume.tag) << 64 | u128::from(self.file_id())
     }
@@ -440,7 +449,8 @@ impl Metadata {
     }
 }
 
-/// An entry of a directory. A listing starts with `.` and `..`.
+/// An entry of a directory listing: a name and the metadata of its file. A listing starts with the
+/// entries `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
     /// Name of the entry within the directory.
@@ -456,18 +466,20 @@ pub struct Opened {
     pub file: LocalOpen,
     /// Whether the open created the file.
     pub created: bool,
-    /// The granted access rights: the requested ones, with MAXIMUM_ALLOWED replaced by
-    /// [`maximal`](Self::maximal).
+    /// The granted access rights: the requested ones, with MAXIMUM_ALLOWED replaced by all rights
+    /// of the identity.
     pub granted: AccessMask,
-    /// All access rights that the identity of the open has on the file.
+    /// All access rights that the user identity of the open has on the file.
     pub maximal: AccessMask,
     /// Metadata of the file after the open.
     pub metadata: Metadata,
-    /// The path of the file from the root of the share, as the file system spells it.
+    /// The path of the file from the root of the share, in the upper and lower case that the file
+    /// system stores.
     pub path: SharePath,
 }
 
-/// Size, free space and properties of a file system. Sizes are in units of `block` bytes.
+/// Size, free space and properties of the file system of a share. Sizes are in allocation units of
+/// `block` bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct VolumeInfo {
     /// Size of an allocation unit in bytes.
@@ -476,29 +488,32 @@ pub struct VolumeInfo {
     pub total: u64,
     /// Number of free allocation units.
     pub free: u64,
-    /// Number of allocation units that the user may still allocate.
+    /// Number of free allocation units that the user may still use, for example within a quota.
     pub available: u64,
-    /// Size of the sectors of the disk that software addresses, in bytes: a power of two.
+    /// Size in bytes of the logical sectors of the disk, by which software addresses it: a power of
+    /// two.
     pub sector: u32,
-    /// Size of the sectors of the disk that a write replaces as a whole, in bytes: a power of two,
-    /// at least `sector`.
+    /// Size in bytes of the physical sectors of the disk, each of which a write replaces as a
+    /// whole: a power of two, at least `sector`.
     pub physical_sector: u32,
-    /// Serial number of the volume: [`VolumeId::serial`].
+    /// Serial number of the file system, the same as [`VolumeId::serial`].
     pub serial: u64,
-    /// Maximum length of the name of a file in UTF-16 units.
+    /// Maximum length of one component of a path in UTF-16 units.
     pub max_name: u32,
-    /// The name of the kind of file system, in the terms of Windows.
+    /// The kind of the file system; its name in the terms of Windows is NTFS, FAT32, exFAT, CDFS or
+    /// UDF.
     pub kind: VolumeKind,
-    /// Whether the file system is mounted read-only.
+    /// Whether the file system is mounted read-only on the server.
     pub is_read_only: bool,
-    /// Whether files can be SPARSE.
+    /// Whether the file system can store sparse files (attribute SPARSE): unwritten ranges need no
+    /// disk space.
     pub has_sparse_files: bool,
     /// Creation time of the volume.
     pub created: FileTime,
 }
 
-/// The kind of a file system, in the terms of Windows. Clients derive features from the name, such
-/// as access control lists only from "NTFS".
+/// The kind of a file system, by the name that Windows uses for it: NTFS, FAT32, exFAT, CDFS or
+/// UDF. Clients derive features from the name, such as access control lists only from NTFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum VolumeKind {
     /// A file system with permissions, hard links and names that differ in case: "NTFS".
@@ -515,7 +530,7 @@ pub enum VolumeKind {
 }
 
 impl VolumeKind {
-    /// The name for clients. \[MS-FSCC\] 2.5.1
+    /// Returns the name of the kind that clients receive, such as "NTFS". \[MS-FSCC\] 2.5.1
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "NTFS",
@@ -526,25 +541,25 @@ impl VolumeKind {
         }
     }
 
-    /// Whether names can differ in case alone.
+    /// Returns whether two names in a directory can differ in case alone.
     pub fn is_case_sensitive(self) -> bool {
         !matches!(self, Self::Fat | Self::ExFat)
     }
 
-    /// Whether a file can have several names.
+    /// Returns whether a file can have several names (hard links).
     pub fn has_hard_links(self) -> bool {
         matches!(self, Self::Full | Self::Udf)
     }
 
-    /// Whether the file system stores permissions.
+    /// Returns whether the file system stores Unix permissions.
     pub fn has_permissions(self) -> bool {
         matches!(self, Self::Full)
     }
 }
 
-/// A change that another process made in or below a directory that [`Operation::Watch`] named. The
-/// driver passes it to `Server::local_events`. The file system does not report changes by the
-/// server itself.
+/// A change that another process made in or below a watched directory (see [`Operation::Watch`]).
+/// The I/O driver passes it to `Server::local_events`. The file system does not report changes by
+/// the server itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalEvent {
     /// A name in the directory was created, deleted, renamed or changed.
@@ -556,28 +571,30 @@ pub enum LocalEvent {
     Removed(FileKey),
 }
 
-/// A change of a name in a directory that [`Operation::Watch`] named.
+/// A change of a name in or below a watched directory (see [`Operation::Watch`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalChange {
-    /// Identity of the watched directory that contains the name.
+    /// Identity of the watched directory in or below which the name changed.
     pub directory: FileKey,
-    /// The path of the changed name, relative to that directory, as the file system spells it.
+    /// The path of the changed name, relative to the watched directory, in the upper and lower case
+    /// that the file system stores.
     pub path: SharePath,
-    /// The kind of change. The new name of a renamed file follows the old name immediately.
+    /// The kind of change: added, removed, modified, or the old or new name of a rename. The new
+    /// name follows the old name immediately.
     pub action: FileAction,
-    /// The kinds of the change, as in CHANGE_NOTIFY. A client that watches the directory receives
-    /// the change if it requested at least one of them.
+    /// The categories of the change, as CHANGE_NOTIFY requests select them. A client that watches
+    /// the directory receives the change if it requested at least one of them.
     pub filter: CompletionFilter,
 }
 
-/// The result of a successful [`FileOp`].
+/// The result of a successful request to a file system ([`FileOp`]).
 ///
 /// The `expect_` functions return the value of one variant.
 ///
 /// # Panics
 ///
 /// The `expect_` functions panic if the file system answered with another variant. That is a bug of
-/// the file system or of the driver.
+/// the file system or of the I/O driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The operation is complete and has no value.
@@ -613,17 +630,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Checks that the outcome is [`Outcome::Done`].
+    /// Checks that the file system answered with [`Outcome::Done`], the success of an operation
+    /// without a value.
     ///
     /// # Panics
-    /// The outcome is another variant, which is a bug of the file system or of the driver.
+    /// The outcome is another variant, which is a bug of the file system or of the I/O driver.
     pub fn expect_done(self) {
         let Self::Done = self else {
             panic!("the operation has no value, the driver answered {self:?}");
         };
     }
 
-    /// Returns the value of [`Outcome::Opened`]. Panics for another variant: a bug of the driver.
+    /// Returns the open file in [`Outcome::Opened`], the answer to an open. Panics for another
+    /// variant: a bug of the I/O driver.
     pub fn expect_opened(self) -> Opened {
         let Self::Opened(opened) = self else {
             panic!("an open expects Opened, the driver answered {self:?}");
@@ -631,7 +650,8 @@ impl Outcome {
         opened
     }
 
-    /// Returns the value of [`Outcome::Metadata`]. Panics for another variant: a bug of the driver.
+    /// Returns the file's metadata in [`Outcome::Metadata`], the answer to a query or change of
+    /// metadata. Panics for another variant: a bug of the I/O driver.
     pub fn expect_metadata(self) -> Metadata {
         let Self::Metadata(metadata) = self else {
             panic!("the operation expects Metadata, the driver answered {self:?}");
@@ -639,7 +659,8 @@ impl Outcome {
         metadata
     }
 
-    /// Returns the value of [`Outcome::Renamed`]. Panics for another variant: a bug of the driver.
+    /// Returns the new path in [`Outcome::Renamed`], the answer to a rename. Panics for another
+    /// variant: a bug of the I/O driver.
     pub fn expect_renamed(self) -> SharePath {
         let Self::Renamed(path) = self else {
             panic!("a rename expects Renamed, the driver answered {self:?}");
@@ -647,8 +668,8 @@ impl Outcome {
         path
     }
 
-    /// Returns the value of [`Outcome::Found`]: the metadata, or `None` if the file does not exist.
-    /// Panics for another variant: a bug of the driver.
+    /// Returns the metadata in [`Outcome::Found`], the answer to the lookup of a name; `None` if
+    /// the file does not exist. Panics for another variant: a bug of the I/O driver.
     pub fn expect_found(self) -> Option<Metadata> {
         let Self::Found(found) = self else {
             panic!("a lookup expects Found, the driver answered {self:?}");
@@ -656,8 +677,8 @@ impl Outcome {
         found
     }
 
-    /// Returns the value of [`Outcome::Directory`]. Panics for another variant: a bug of the
-    /// driver.
+    /// Returns the entries in [`Outcome::Directory`], the answer to a listing. Panics for another
+    /// variant: a bug of the I/O driver.
     pub fn expect_directory(self) -> Vec<DirectoryEntry> {
         let Self::Directory(entries) = self else {
             panic!("a listing expects Directory, the driver answered {self:?}");
@@ -665,8 +686,8 @@ impl Outcome {
         entries
     }
 
-    /// Returns the values of [`Outcome::Copied`]: the count and the status. Panics for another
-    /// variant: a bug of the driver.
+    /// Returns the number of copied bytes and the status in [`Outcome::Copied`], the answer to a
+    /// copy. Panics for another variant: a bug of the I/O driver.
     pub fn expect_copied(self) -> (u32, Status) {
         let Self::Copied { count, status } = self else {
             panic!("a copy expects Copied, the driver answered {self:?}");
@@ -674,7 +695,9 @@ impl Outcome {
         (count, status)
     }
 
-    /// Returns the value of [`Outcome::Zeroed`]. Panics for another variant: a bug of the driver.
+    /// Returns the offset in bytes up to which the requested range is zero, from
+    /// [`Outcome::Zeroed`]. It may be less than the end of the range. Panics for another variant: a
+    /// bug of the I/O driver.
     pub fn expect_zeroed(self) -> u64 {
         let Self::Zeroed(end) = self else {
             panic!("zeroing expects Zeroed, the driver answered {self:?}");
@@ -682,7 +705,8 @@ impl Outcome {
         end
     }
 
-    /// Returns the value of [`Outcome::Ranges`]. Panics for another variant: a bug of the driver.
+    /// Returns the allocated ranges (byte offsets in the file) in [`Outcome::Ranges`]. Panics for
+    /// another variant: a bug of the I/O driver.
     pub fn expect_ranges(self) -> Vec<Range<u64>> {
         let Self::Ranges(ranges) = self else {
             panic!("the operation expects Ranges, the driver answered {self:?}");
@@ -690,7 +714,8 @@ impl Outcome {
         ranges
     }
 
-    /// Returns the value of [`Outcome::Handle`]. Panics for another variant: a bug of the driver.
+    /// Returns the handle of the file in [`Outcome::Handle`]. Panics for another variant: a bug of
+    /// the I/O driver.
     pub fn expect_handle(self) -> FileHandle {
         let Self::Handle(handle) = self else {
             panic!("the operation expects Handle, the driver answered {self:?}");
@@ -698,7 +723,8 @@ impl Outcome {
         handle
     }
 
-    /// Returns the value of [`Outcome::Volume`]. Panics for another variant: a bug of the driver.
+    /// Returns the size and properties of the file system in [`Outcome::Volume`]. Panics for
+    /// another variant: a bug of the I/O driver.
     pub fn expect_volume(self) -> VolumeInfo {
         let Self::Volume(volume) = self else {
             panic!("the operation expects Volume, the driver answered {self:?}");

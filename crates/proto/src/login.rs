@@ -8,22 +8,23 @@ use wire::Status;
 
 use crate::token::Token;
 
-/// Identifies a login in progress, which may need several security tokens of client and server. The
-/// number is unique within its connection.
+/// Number of a login in progress, which may need several security tokens of client and server.
+/// Unique within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConversationId(pub u64);
 
-/// One step of a login: a security token of the client that the driver passes to its authenticator.
+/// One step of a login: a security token of the client that the driver passes to its authenticator,
+/// the code that verifies credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticate {
-    /// The login that the token belongs to; a new number starts a new login.
+    /// Number of the login that the token belongs to; a new number starts a new login.
     pub conversation: ConversationId,
     /// The client's security token: SPNEGO or raw NTLMSSP. An empty token requests the initial
     /// token of the server.
     pub token: Vec<u8>,
 }
 
-/// The result of one security token of a login.
+/// The result of one security token of a login: the login continues, has succeeded or has failed.
 #[derive(Debug)]
 pub enum Authenticated {
     /// The login needs a further security token of the client. The value is the security token for
@@ -36,7 +37,7 @@ pub enum Authenticated {
     Refused(Status, Vec<u8>),
 }
 
-/// The result of a login that succeeded.
+/// The result of a login that succeeded: the account, the session key, and a token for the client.
 #[derive(Debug)]
 pub struct Accepted {
     /// The final security token for the client; may be empty.
@@ -49,7 +50,7 @@ pub struct Accepted {
     pub account: Account,
 }
 
-/// The kind of the account of a session.
+/// The kind of the account of a session: a named user, the guest, or anonymous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountKind {
     /// The user proved the identity with a password or a key.
@@ -67,6 +68,6 @@ pub struct Account {
     pub name: String,
     /// Kind of the account: named, guest or anonymous.
     pub kind: AccountKind,
-    /// Identity with which file operations of the session run.
+    /// User identity (Unix credentials and SIDs) with which file operations of the session run.
     pub token: Arc<Token>,
 }

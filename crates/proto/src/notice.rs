@@ -4,11 +4,11 @@ use wire::create_context::LeaseState;
 
 use crate::id::OpId;
 
-/// A message from one connection of the server to another one in the same process. The driver
-/// delivers it with `Connection::notice`.
+/// A fact that one connection of the server reports to another connection of the same process, such
+/// as an ended session or a granted lock. The I/O driver delivers it with `Connection::notice`.
 ///
-/// Where a notice names an operation, the core of the receiving connection allocated the `OpId`;
-/// no driver ran it.
+/// Where a notice names an operation, the protocol core of the receiving connection allocated the
+/// `OpId`; no driver ran it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A session that the connection carries has ended: the client logged off on another channel,

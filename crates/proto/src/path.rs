@@ -6,31 +6,31 @@ use core::fmt;
 use wire::upcase::is_same_name;
 use wire::{Status, Utf16};
 
-/// A path from the root of a share: components joined by `/`, none of them empty, `.` or `..`;
-/// the root itself is the empty path.
+/// A path from the root of a share: components joined by `/`, none of them empty, `.` or `..`. The
+/// root is the empty path.
 ///
-/// A path from a CREATE request may name a stream of the file too.
+/// A path from a CREATE request may also name a data stream of the file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SharePath {
     path: String,
     stream: Option<StreamName>,
 }
 
-/// The name of a stream of a file, without colons and without the type. The unnamed data stream has
-/// no name. \[MS-FSCC\] 2.1.5.3
+/// The name of a data stream of a file, without colons and without the type (`$DATA`). The unnamed
+/// data stream has no name. \[MS-FSCC\] 2.1.5.3
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(String);
 
 impl StreamName {
-    /// Returns the name as text.
+    /// Returns the name of the stream as text, without colons and without the type.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Maximum length of one component of a path in UTF-16 units. \[MS-FSCC\] 2.1.5
+/// Maximum length of one component of a path in UTF-16 code units. \[MS-FSCC\] 2.1.5
 pub const MAX_COMPONENT_UNITS: usize = 255;
-/// Maximum length of a path in UTF-16 units, as in Windows.
+/// Maximum length of a path from the root of a share in UTF-16 code units, as in Windows.
 pub const MAX_PATH_UNITS: usize = 32_760;
 
 impl SharePath {
@@ -38,7 +38,7 @@ impl SharePath {
         Self { path, stream: None }
     }
 
-    /// Returns the path of the root of the share, which is empty.
+    /// Returns the path of the root of the share, which has no components.
     pub fn root() -> Self {
         Self::default()
     }
@@ -103,15 +103,15 @@ impl SharePath {
         Ok(Self::of_file(path))
     }
 
-    /// Makes the path from a text that comes from the file system: components joined by `/`,
-    /// without a leading or trailing `/`. The components are not checked.
+    /// Makes the path from `path`, a text of the file system: components joined by `/`, without a
+    /// leading or trailing `/`. The components are not checked.
     pub fn from_trusted(path: &str) -> Self {
         debug_assert!(!path.starts_with('/') && !path.ends_with('/'));
         Self::of_file(String::from(path))
     }
 
-    /// Returns the name of the stream; `None` if the path is about the file itself (the unnamed
-    /// data stream).
+    /// Returns the name of the stream that the path names; `None` if the path names the file itself
+    /// (the unnamed data stream).
     pub fn stream(&self) -> Option<&StreamName> {
         self.stream.as_ref()
     }
@@ -158,7 +158,8 @@ impl SharePath {
         Self::of_file(path)
     }
 
-    /// Returns whether this path is below the path `other` and not equal to it.
+    /// Returns whether this path is inside the directory `other`, at any depth. A path is not below
+    /// itself.
     pub fn is_below(&self, other: &Self) -> bool {
         if other.is_root() {
             return !self.is_root();
@@ -167,7 +168,8 @@ impl SharePath {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Returns the text of the path in messages, with `\` between the components.
+    /// Returns the path in the form of SMB messages: the components joined by `\`, without the
+    /// stream.
     pub fn to_wire(&self) -> String {
         self.path.replace('/', "\\")
     }

@@ -10,8 +10,8 @@ use core::fmt;
 
 use wire::upcase::upcase;
 
-/// A name pattern with the DOS wildcards `*`, `?`, `<`, `>` and `"`, as in QUERY_DIRECTORY. It
-/// matches names without regard to case. \[MS-FSA\] 2.1.4.4
+/// A search pattern for file names with the DOS wildcards `*`, `?`, `<`, `>` and `"`, as in
+/// QUERY_DIRECTORY. It matches names without regard to case. \[MS-FSA\] 2.1.4.4
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
@@ -36,7 +36,7 @@ enum Part {
 }
 
 impl Pattern {
-    /// Parses a pattern. Every text is a valid pattern.
+    /// Makes a pattern from its text. Every text is a valid pattern.
     pub fn new(text: &str) -> Self {
         Self {
             text: String::from(text),
@@ -49,8 +49,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Returns whether the pattern has no wildcard, so that at most one file of a directory
-    /// matches.
+    /// Returns whether the pattern has no wildcard: it matches one name, apart from case.
     pub fn is_literal(&self) -> bool {
         let is_literal = |part: &Part| matches!(part, Part::Literal(_));
         self.parts.iter().all(is_literal)
@@ -61,7 +60,7 @@ impl Pattern {
         self.parts == [Part::Star]
     }
 
-    /// Returns whether the pattern matches a name, without regard to case.
+    /// Returns whether the pattern matches the whole file name `name`, without regard to case.
     pub fn matches(&self, name: &str) -> bool {
         // The positions in the pattern after the characters of the name so far.
         let mut places = vec![false; self.parts.len() + 1];

@@ -7,18 +7,18 @@
 
 use alloc::vec::Vec;
 
-/// Maximum length in bytes of the key of a [`Record`]: a pair of key and value that the store keeps
-/// across a crash of the server. [`Record::new`] panics for a longer key; nothing truncates it.
+/// Maximum length in bytes of the key of a [`Record`], a pair of key and value that outlives a
+/// crash of the server. [`Record::new`] panics for a longer key; nothing truncates it.
 pub const KEY_MAX: usize = 64;
-/// Maximum length in bytes of the value of a [`Record`]. [`Record::new`] panics for a longer value.
-/// The longest file name with a file handle fits.
+/// Maximum length in bytes of the value of a [`Record`] (128 KiB). [`Record::new`] panics for a
+/// longer value. The longest path with a file handle fits.
 pub const VALUE_MAX: usize = 128 << 10;
-/// Maximum number of records in the answer to one [`StoreOp::Scan`]. The caller gets the further
-/// records by another scan that starts after the last key.
+/// Maximum number of records in the answer to one [`StoreOp::Scan`], which lists records. The
+/// caller gets the further records by another scan that starts after the last key.
 pub const SCAN_MAX: usize = 256;
 
-/// A request of the core to the store, which keeps records across a crash of the server. The driver
-/// executes it.
+/// A request of the protocol core to the store, a table of records that outlive a crash of the
+/// server: insert, delete or list records. The I/O driver executes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreOp {
     /// Inserts a record, or replaces the record with the same key. The driver completes the request
@@ -38,17 +38,17 @@ pub enum StoreOp {
     },
 }
 
-/// A record of the store: a key and a value.
+/// A pair of key and value in the store, the table of records that outlive a crash of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The key of the record; 1 to [`KEY_MAX`] bytes. Unique in the store.
+    /// The key of the record, unique in the store; 1 to [`KEY_MAX`] bytes.
     pub key: Vec<u8>,
-    /// The value of the record; up to [`VALUE_MAX`] bytes.
+    /// The value of the record; 0 to [`VALUE_MAX`] bytes.
     pub value: Vec<u8>,
 }
 
 impl Record {
-    /// Makes a record.
+    /// Makes a record from its key and value.
     ///
     /// # Panics
     /// The key is empty, or the key or the value exceeds its limit.
@@ -63,12 +63,12 @@ impl Record {
     }
 }
 
-/// The result of a successful [`StoreOp`].
+/// The result of a successful request to the store ([`StoreOp`]).
 ///
 /// # Panics
 ///
-/// The `expect_` functions panic if the driver answered with another variant, which is a bug of the
-/// driver.
+/// The `expect_` functions panic if the I/O driver answered with another variant, which is a bug of
+/// the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The insertion or deletion is durable.
@@ -79,20 +79,20 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Checks that the outcome is [`Done`](Self::Done).
+    /// Checks that the outcome is [`Done`](Self::Done): an insertion or deletion is durable.
     ///
     /// # Panics
-    /// On every other outcome, with which the driver answered an insertion or deletion.
+    /// The outcome is [`Records`](Self::Records), the answer to a scan.
     pub fn expect_done(self) {
         let Self::Done = self else {
             panic!("the operation has no value, the driver answered {self:?}");
         };
     }
 
-    /// Returns the records of an outcome [`Records`](Self::Records).
+    /// Returns the records of an outcome [`Records`](Self::Records), the answer to a scan.
     ///
     /// # Panics
-    /// On every other outcome, with which the driver answered a scan.
+    /// The outcome is [`Done`](Self::Done), the answer to an insertion or deletion.
     pub fn expect_records(self) -> Vec<Record> {
         let Self::Records(records) = self else {
             panic!("a scan expects Records, the driver answered {self:?}");

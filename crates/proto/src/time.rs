@@ -4,23 +4,24 @@ use core::time::Duration;
 
 use wire::FileTime;
 
-/// A point in time on a monotonic clock: the time since the start of the driver.
+/// A point in time on the I/O driver's monotonic clock: the time since the start of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(pub Duration);
 
 impl Instant {
-    /// Returns the point in time that is `duration` later. Saturates at the largest `Duration`.
+    /// Returns the point in time that is `duration` after this one. Saturates at the largest
+    /// `Duration`.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
     }
 }
 
-/// The time of a call into the core.
+/// The time of a call into the protocol core, which has no clock: the I/O driver passes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Now {
-    /// Monotonic time of the call, by which the core measures time limits.
+    /// Monotonic time of the call, for time limits.
     pub instant: Instant,
-    /// Wall-clock time, for timestamps in responses.
+    /// Wall-clock time of the call, for timestamps in responses.
     pub wall: FileTime,
 }

@@ -4,18 +4,19 @@ use alloc::vec::Vec;
 
 use wire::security::Sid;
 
-/// Maximum number of [`Token::domain_sids`]. Windows allows the same number in a logon (KB 328889).
+/// Maximum number of SIDs of a domain (user and groups) in a [`Token`]. Windows allows the same
+/// number in a logon (KB 328889).
 pub const DOMAIN_SIDS_MAX: usize = 1024;
 
-/// The identity of a user: Unix credentials, and SIDs for access control lists. The driver makes it
-/// from the account, the core passes it on, the file system applies it.
+/// The identity of a user: Unix credentials, and SIDs for access control lists. The I/O driver
+/// makes it from the account; the file system checks access with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
-    /// Unix user id (uid) for access to files.
+    /// Unix user id (uid) with which the file system checks access to files.
     pub uid: u32,
-    /// Unix id (gid) of the primary group.
+    /// Unix group id (gid) of the user's primary group.
     pub gid: u32,
-    /// Unix ids (gid) of the supplementary groups.
+    /// Unix group ids (gid) of the user's supplementary groups.
     pub groups: Vec<u32>,
     /// SIDs of the user and of its groups in a domain; at most [`DOMAIN_SIDS_MAX`]. Empty for a
     /// local account.
@@ -34,8 +35,8 @@ impl Token {
         }
     }
 
-    /// Returns the token with these SIDs of a domain: first that of the user, then those of groups.
-    /// `None` for more than [`DOMAIN_SIDS_MAX`] SIDs.
+    /// Returns the identity with these SIDs of a domain: first the SID of the user, then those of
+    /// groups. `None` for more than [`DOMAIN_SIDS_MAX`] SIDs.
     #[must_use]
     pub fn with_domain_sids(self, domain_sids: Vec<Sid>) -> Option<Self> {
         let is_within_limit = domain_sids.len() <= DOMAIN_SIDS_MAX;
@@ -45,14 +46,14 @@ impl Token {
         })
     }
 
-    /// Returns the SIDs that a domain gave to the user: first that of the user, then those of
+    /// Returns the SIDs that a domain gave to the user: first the SID of the user, then those of
     /// groups. Empty for a local account.
     pub fn domain_sids(&self) -> &[Sid] {
         &self.domain_sids
     }
 
-    /// Returns all SIDs of the token: S-1-22-1-uid, S-1-22-2-gid for each group (the primary group
-    /// first), then the SIDs of a domain.
+    /// Returns all SIDs of the user: S-1-22-1-uid, S-1-22-2-gid for each Unix group (the primary
+    /// group first), then the SIDs of a domain.
     pub fn sids(&self) -> impl Iterator<Item = Sid> + '_ {
         let groups = core::iter::once(self.gid).chain(self.groups.iter().copied());
         core::iter::once(Sid::unix_user(self.uid))
@@ -60,12 +61,13 @@ impl Token {
             .chain(self.domain_sids.iter().copied())
     }
 
-    /// Returns whether an access control entry for this SID applies to the token.
+    /// Returns whether an access control entry for this SID applies to the user: it is one of
+    /// [`sids`](Self::sids).
     pub fn has_sid(&self, sid: &Sid) -> bool {
         self.sids().any(|own| own == *sid)
     }
 
-    /// Returns whether the Unix user is root, which the file system does not restrict.
+    /// Returns whether the Unix user is root (uid 0), which the file system does not restrict.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }

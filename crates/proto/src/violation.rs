@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The reason why the server's core ends a connection. A request that only fails gets a `Status`
-/// instead.
+/// The reason why the server's protocol core ends a connection, such as a malformed message or a
+/// used MessageId. A request that only fails gets a `Status` instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The frame contains bytes that are not an SMB message.

@@ -8,7 +8,8 @@ use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
 
-/// Requirements of the client for signing and encryption of messages.
+/// The messages that the client signs or encrypts: only those for which the server or the protocol
+/// requires it (the default), all signed, or all encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
     /// The client signs if the server requires it, and encrypts if the server or the share requires
@@ -22,7 +23,8 @@ pub enum Protection {
     Encrypt,
 }
 
-/// Configuration of the client's core, the same for all channels of a session.
+/// Configuration of the client's protocol core, the same for all connections (channels) of a
+/// session.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// GUID by which the server recognizes the client: one for all connections of a process.
@@ -30,43 +32,51 @@ pub struct Config {
     pub client_guid: Guid,
     /// Name of the server as the user gave it, for NETNAME_NEGOTIATE_CONTEXT_ID and TREE_CONNECT.
     pub server_name: String,
-    /// Dialects that the client offers, in ascending order.
+    /// SMB dialects that the client offers, in ascending order. Default: 2.0.2 to 3.1.1.
     pub dialects: Vec<Dialect>,
-    /// Ciphers that the client offers, the preferred one first. \[MS-SMB2\] 2.2.3.1.2
+    /// Encryption algorithms that the client offers, the preferred one first. \[MS-SMB2\] 2.2.3.1.2
     pub ciphers: Vec<Cipher>,
     /// Signing algorithms that the client offers, the preferred one first. \[MS-SMB2\] 2.2.3.1.7
     pub signing_algorithms: Vec<SigningAlgorithm>,
     /// Whether the client announces MULTI_CHANNEL, so that a session may use several connections.
+    /// Default: true.
     pub multichannel: bool,
-    /// Requirements for signing and encryption of messages.
+    /// The messages that the client signs or encrypts. Default: those for which the server or the
+    /// protocol requires it.
     pub protection: Protection,
-    /// Whether a login that the server maps to its guest account succeeds. A guest has no keys.
+    /// Whether a login that the server maps to its guest account succeeds; otherwise it fails. A
+    /// guest session has no keys, so it neither signs nor encrypts. Default: false.
     pub allow_guest: bool,
     /// Whether QUIC with a verified server certificate may replace SMB encryption, if the server
-    /// agrees. With [`Protection::Encrypt`] messages are encrypted anyway. \[MS-SMB2\] 2.2.3.1.5
+    /// agrees. With [`Protection::Encrypt`] messages are encrypted anyway. Default: false.
+    /// \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// Shortest READ or WRITE in bytes whose data move by RDMA; 0 for all. Shorter data are part of
-    /// SMB Direct messages, which costs less. Default: 4096, as in cifs.ko. Other transports ignore
-    /// this value.
+    /// Length in bytes from which the data of a READ or WRITE move by RDMA; 0 for all. Shorter data
+    /// are part of SMB Direct messages, which cost less for few bytes. Default: 4096, as in
+    /// cifs.ko. Only SMB Direct connections use it.
     pub rdma_threshold: u32,
-    /// Number of credits that the client aims for, by the requests for credits in its messages.
+    /// Number of credits that the client wants to hold on a connection. It requests them in its
+    /// messages; the server decides how many it grants. Default: 512.
     pub credits: u16,
-    /// Maximum length of a READ, WRITE or listing in bytes. A lower limit of the server applies
-    /// instead.
+    /// Maximum length of a READ, WRITE or directory listing in bytes. A lower limit of the server
+    /// applies instead. Default: 1 MiB.
     pub max_io: u32,
-    /// Time limit of the final response to a request. Bytes in flight before and with the request
-    /// extend it. `None` for no limit.
+    /// Time limit of the final response to a request. Each 128 KiB of data that are in transit
+    /// before and with the request add a second. `None` sets no limit. Default: 60 s.
     pub request_timeout: Option<Duration>,
-    /// Time limit of NEGOTIATE and SESSION_SETUP together. The connection ends after it.
+    /// Time limit of NEGOTIATE and SESSION_SETUP together; the connection ends when it passes.
+    /// Default: 30 s.
     pub login_timeout: Duration,
-    /// Idle time after which the client sends an ECHO. The connection ends after the same time
-    /// without a response. \[MS-SMB2\] 3.2.6.1 leaves the value to the client.
+    /// Time without a received byte after which the client sends an ECHO. The connection ends after
+    /// the same time without a response. Default: 60 s. \[MS-SMB2\] 3.2.6.1 leaves the value to the
+    /// client.
     pub echo_interval: Duration,
 }
 
 impl Config {
-    /// Makes a configuration with all dialects and algorithms, and with time limits for interactive
-    /// use. `client_guid` and `server_name` become the fields of these names.
+    /// Makes a configuration with the default of each field: all dialects and algorithms, time
+    /// limits for interactive use. `client_guid` and `server_name` become the fields of these
+    /// names.
     pub fn new(client_guid: Guid, server_name: &str) -> Self {
         Self {
             client_guid,

@@ -26,7 +26,8 @@ use crate::effect::Inbound;
 use crate::entropy::Entropy;
 use crate::time::{Instant, Now};
 
-/// The role of a connection in its session.
+/// The role of a connection in its session: it logs the user in as the first connection, or joins
+/// an existing session as a further channel.
 pub enum Role {
     /// The connection is the first of its session: it logs the user in.
     First,
@@ -47,10 +48,10 @@ pub(super) enum Phase {
     Over,
 }
 
-/// The client's protocol state of one transport connection. \[MS-SMB2\] 3.2.1.2
+/// The client's protocol state of one transport connection. It performs no I/O. \[MS-SMB2\] 3.2.1.2
 ///
-/// The driver owns the connection. It passes received frames and requests to the methods, and
-/// performs the effects that they append.
+/// The driver (the code with the socket) owns the connection. It passes received frames and
+/// requests to the methods, and performs the effects that they append: actions such as a send.
 pub struct Connection {
     pub(super) config: Arc<Config>,
     pub(super) carrier: Carrier,
@@ -103,8 +104,8 @@ pub struct Connection {
 
 impl Connection {
     /// Makes a connection over an open transport, which `carrier` describes. `role` says whether
-    /// the connection logs in or becomes a channel of a session. `seed` is secret, random and
-    /// unique for each connection. No message is sent before [`start`](Self::start).
+    /// the connection logs in or joins a session as a channel. `seed` is the secret source of its
+    /// random numbers, unique for each connection. [`start`](Self::start) sends the first message.
     pub fn new(config: Arc<Config>, role: Role, carrier: Carrier, seed: &[u8; 32]) -> Self {
         let binding = match role {
             Role::First => None,
@@ -143,9 +144,9 @@ impl Connection {
         }
     }
 
-    /// Starts the connection: appends an [`Effect::Send`] with
-    /// NEGOTIATE. The login follows by itself when the responses arrive;
-    /// [`Effect::Ready`] reports its end.
+    /// Starts the connection: appends an [`Effect::Send`] with the NEGOTIATE request. The protocol
+    /// core continues with the login when the responses arrive. [`Effect::Ready`] reports a login
+    /// that succeeded, [`Effect::Disconnect`] one that failed.
     ///
     /// # Panics
     /// The connection was started before.
@@ -158,10 +159,9 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Queues a request under the number `id`. The connection sends it after the login when the
-    /// credits allow it, in this call or in a later one.
-    /// [`Effect::Answer`] or
-    /// [`Effect::Lost`] reports the end.
+    /// Queues `request` under the number `id`. The protocol core sends it after the login when the
+    /// credits allow it, in this call or in a later one. [`Effect::Answer`] reports its results;
+    /// [`Effect::Lost`] reports that the connection ended before.
     ///
     /// # Panics
     /// The request has no steps or more than one WRITE, or another pending request has its number.
@@ -183,9 +183,9 @@ impl Connection {
     }
 
     /// Processes a received frame. Appends the resulting effects: results of requests, further
-    /// requests that the granted credits allow, breaks of oplocks and leases. The driver calls this
-    /// for each frame in the order of their arrival. A frame that violates the protocol ends the
-    /// connection with [`Effect::Disconnect`].
+    /// requests that the granted credits allow, breaks of oplocks and leases. The I/O driver calls
+    /// this for each frame in the order of their arrival. A frame that violates the protocol ends
+    /// the connection with [`Effect::Disconnect`].
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         let Inbound { bytes, scratch: _ } = message;
         if self.phase == Phase::Over {
@@ -196,9 +196,8 @@ impl Connection {
         self.settle(now, result, effects);
     }
 
-    /// Ends the connection because the driver wants it. Appends
-    /// [`Effect::Lost`] for each pending request, then
-    /// [`Effect::Disconnect`]. A second call has no effect.
+    /// Ends the connection at the request of the I/O driver. Appends [`Effect::Lost`] for each
+    /// pending request, then [`Effect::Disconnect`]. A second call has no effect.
     pub fn close(&mut self, _now: Now, effects: &mut Effects) {
         self.end(Violation::Asked, effects);
     }
@@ -212,53 +211,56 @@ impl Connection {
     }
 
     /// Returns the maximum length in bytes that the next frame may have, without its length prefix:
-    /// that of the longest response to the pending requests, at least 128 KiB.
+    /// the length of the longest valid response to the pending requests, at least 128 KiB.
     pub fn max_frame(&self) -> usize {
         /// Enough for a login: two tokens of 64 KiB.
         const LEAST: u64 = 128 * 1024;
         usize::try_from(self.longest_answer.max(LEAST)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of credits with which the client could send further requests now.
+    /// Returns the number of credits that the client may spend on further requests now.
     pub fn credits_free(&self) -> u32 {
         self.credits.free()
     }
 
-    /// Returns the number of credits that are available or that the responses to pending requests
-    /// return.
+    /// Returns the number of credits of the client in all: those that are available, and those that
+    /// the responses to pending requests return.
     pub fn credits_held(&self) -> u32 {
         self.credits.held()
     }
 
-    /// Returns the number of requests that were sent and have no final response yet.
+    /// Returns the number of requests that the client has sent and the server has not finally
+    /// answered.
     pub fn requests_in_flight(&self) -> usize {
         self.flights.len()
     }
 
-    /// Returns the number of bytes of data that the requests in flight send to or request from the
-    /// server.
+    /// Returns the number of bytes of file data that the unanswered requests write to the server or
+    /// read from it.
     pub fn bytes_in_flight(&self) -> u64 {
         self.flying
     }
 
-    /// Returns the number of requests that wait to be sent.
+    /// Returns the number of requests that the protocol core has queued and not sent yet, mostly
+    /// for lack of credits.
     pub fn requests_queued(&self) -> usize {
         self.queue.len() + self.exposing.len() + self.retries.len()
     }
 
-    /// Returns the number of bytes of data that the waiting requests send to or request from the
-    /// server.
+    /// Returns the number of bytes of file data that the queued, unsent requests write to the
+    /// server or read from it.
     pub fn bytes_queued(&self) -> u64 {
         let exposing = self.exposing.values().map(|waiting| waiting.bytes);
         self.queue.bytes() + exposing.sum::<u64>()
     }
 
-    /// Returns the session that the connection carries; `None` before the end of the login.
+    /// Returns the session that the connection carries; `None` before the login is complete.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
 
-    /// Returns the result of NEGOTIATE; `None` before its response.
+    /// Returns the parameters that client and server agreed on; `None` before the NEGOTIATE
+    /// response.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
     }

@@ -12,11 +12,12 @@ use super::violation::Violation;
 use crate::effect::Outbound;
 use crate::queue::Queue;
 
-/// The queue of effects that a call into the client's core appends, in order. The driver owns and
-/// reuses the queue.
+/// The queue of effects (actions for the I/O driver) that a call into the client's protocol core
+/// appends, in order. The driver owns and reuses the queue.
 pub type Effects = Queue<Effect>;
 
-/// One action that the client's core requests from the driver.
+/// One action that the client's protocol core requests from the driver, the code that performs the
+/// I/O: send a frame, process a login token, register memory, report a result, disconnect.
 #[derive(Debug)]
 pub enum Effect {
     /// Send a frame. The driver sends frames in the order of their effects. The token of a payload
@@ -78,7 +79,8 @@ pub enum Effect {
     Disconnect(Violation),
 }
 
-/// Direction of an RDMA transfer between the server and memory of the client.
+/// Direction of an RDMA transfer between the server and memory of the client: the server writes the
+/// data of a READ, or reads the data of a WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The server writes the data of a READ to the memory.
@@ -87,7 +89,8 @@ pub enum Direction {
     Write,
 }
 
-/// State of a request without a response when its connection ended.
+/// Whether the client had already sent an unanswered request when its connection ended. If so, the
+/// server may have executed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The client did not send the request.
@@ -96,7 +99,8 @@ pub enum Fate {
     Sent,
 }
 
-/// The memory that the driver must receive the rest of a frame into.
+/// The memory into which the I/O driver receives a frame: one buffer for the whole frame, or the
+/// message into a buffer and the data of a READ directly into the destination of that READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// A buffer for the whole frame, which the driver passes to
@@ -117,7 +121,8 @@ pub enum Expect {
     },
 }
 
-/// The result of processing one security token of a login.
+/// The result of processing one security token of the server in a login: a token to send back, the
+/// completion of the login, or a failure. The I/O driver reports it.
 #[derive(Debug)]
 pub enum Leg {
     /// The login continues: the security token to send to the server.

@@ -14,12 +14,12 @@ use super::violation::Violation;
 use crate::time::Now;
 
 impl Connection {
-    /// Determines into which memory the driver receives a frame of `frame_len` bytes. `start` has
-    /// the first bytes of the frame: at least 80, or the whole frame.
+    /// Determines into which memory the I/O driver receives a frame of `frame_len` bytes. `start`
+    /// has the first bytes of the frame: at least 80, or the whole frame.
     ///
-    /// Only one kind of frame is split: an unencrypted response to a READ, alone in its frame, with
-    /// at most the requested data and nothing behind them. Every other frame is received as a
-    /// whole. A request with several READs has no destination for each.
+    /// [`Expect::Split`] is the result only for an unencrypted response to a READ that is alone in
+    /// its frame, with at most the requested data and nothing behind them. The READ must be the
+    /// only one of its request. Every other frame is received as a whole.
     pub fn expect(&self, start: &[u8], frame_len: usize) -> Expect {
         self.split(start, frame_len).unwrap_or(Expect::Frame)
     }
@@ -63,10 +63,9 @@ impl Connection {
         (is_exact && len > 0 && len <= *length).then_some(Expect::Split { head, request, len })
     }
 
-    /// Processes the response to a READ whose data are in their destination, after
-    /// [`Connection::expect`] returned [`Expect::Split`]. `head` has the bytes of the frame before
-    /// the data, and `payload` the data in the destination. Appends the same effects as
-    /// [`Connection::receive`] for a whole frame.
+    /// Processes the response to a READ when its data are already in the destination of the READ,
+    /// because [`Connection::expect`] returned [`Expect::Split`]. `head` has the bytes of the frame
+    /// before the data, `payload` the data. Appends the same effects as [`Connection::receive`].
     ///
     /// # Panics
     /// [`Connection::expect`] returned another value, or another frame was received since.

@@ -27,8 +27,8 @@ use super::session::Session;
 use super::violation::Violation;
 use crate::carrier::Carrier;
 
-/// Maximum length of a READ or WRITE in bytes (8 MiB), independent of configuration and server: a
-/// request costs credits, of which a connection has few.
+/// Maximum length of a READ or WRITE in bytes (8 MiB), even if configuration and server allow more:
+/// a longer request would need too many credits.
 pub const IO_MAX: u32 = 8 * 1024 * 1024;
 
 impl Connection {

@@ -6,30 +6,35 @@ use wire::dialect::{Capabilities, Dialect};
 
 use super::credits;
 
-/// Parameters of a connection that client and server agreed on in NEGOTIATE. \[MS-SMB2\] 3.2.1.2
+/// Parameters of a connection on which client and server agreed in NEGOTIATE. \[MS-SMB2\] 3.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Dialect that the server chose.
+    /// SMB dialect that the server chose.
     pub dialect: Dialect,
-    /// Capabilities that the server announced.
+    /// Capabilities that the server announced, such as LEASING and MULTI_CHANNEL.
     pub capabilities: Capabilities,
-    /// GUID by which the server identifies itself.
+    /// ServerGuid: the GUID by which the server identifies itself.
     pub server_guid: Guid,
     /// Cipher of encrypted messages; `None` if messages cannot be encrypted.
     pub cipher: Option<Cipher>,
     /// Algorithm with which client and server sign messages.
     pub signing_algorithm: SigningAlgorithm,
-    /// Maximum length of a READ in bytes; at most `max_io` of the configuration.
+    /// Maximum length of a READ in bytes: the server's limit, but at most `max_io` of the client's
+    /// configuration.
     pub max_read: u32,
-    /// Maximum length of a WRITE in bytes; at most `max_io` of the configuration.
+    /// Maximum length of a WRITE in bytes: the server's limit, but at most `max_io` of the client's
+    /// configuration.
     pub max_write: u32,
-    /// Maximum length in bytes of the buffer of another request, such as QUERY_DIRECTORY or IOCTL.
+    /// Maximum length in bytes of the buffer of another request, such as QUERY_DIRECTORY or IOCTL
+    /// (MaxTransactSize).
     pub max_transact: u32,
-    /// Maximum length in bytes of a READ with the data in its response, not moved by RDMA.
+    /// Maximum length in bytes of a READ with a response that carries the data. A longer READ needs
+    /// RDMA.
     pub max_inline_read: u32,
-    /// Maximum length in bytes of a WRITE with the data in its request, not moved by RDMA.
+    /// Maximum length in bytes of a WRITE that carries the data in its frame. A longer WRITE needs
+    /// RDMA.
     pub max_inline_write: u32,
-    /// Whether client and server agreed that the encryption of the transport replaces SMB
+    /// Whether client and server agreed that the encryption of the transport (QUIC) replaces SMB
     /// encryption.
     pub transport_security: bool,
 }

@@ -59,10 +59,10 @@ impl Connection {
         None
     }
 
-    /// Receives the result of [`Effect::Expose`] for the request `id`: the registered pieces of
-    /// memory, with exactly the requested length together, or `None` if the memory cannot be
-    /// registered. Without memory the data move in messages, if they fit; otherwise the request
-    /// fails.
+    /// Receives the result of [`Effect::Expose`] for the request `id`: `pieces` describe the
+    /// registered memory, with exactly the requested length together; `None` if the I/O driver
+    /// cannot register it. Without memory the data move in messages, if they fit; otherwise the
+    /// request fails.
     ///
     /// # Panics
     /// The pieces have another length, or there are more than the transport allows.
@@ -117,9 +117,9 @@ impl Connection {
         );
     }
 
-    /// Reports that the server invalidated the registration of local memory with this key (Send
-    /// with Invalidate). The driver calls this before it passes the frame of that message. An
-    /// unknown key has no effect.
+    /// Reports that a message of the server (Send with Invalidate) ended the RDMA registration of
+    /// local memory with this key. The I/O driver calls this before it passes the frame of that
+    /// message. An unknown key has no effect.
     pub fn invalidated(&mut self, key: u32) {
         let memories = self.flights.values_mut();
         let mut memories = memories.filter_map(|flight| flight.memory.as_mut());

@@ -22,8 +22,9 @@ use super::effect::Fate;
 use super::request::{Create, FileRef, Request, Step};
 use super::session::Session;
 
-/// What the client does with a request that lost its channel before the response, while the session
-/// has another channel. In ascending order of preference.
+/// The action of the client for an unanswered request of a lost connection while the session has
+/// another connection: fail it, send it as a replay, or send it unchanged. In ascending order of
+/// preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plan {
     /// The client fails the request, because it cannot find out whether the server executed the
@@ -36,12 +37,12 @@ pub enum Plan {
     Again,
 }
 
-/// Maximum number of times that a request is sent again on another channel. The limit exists
-/// because a request may be the reason why its channels break.
+/// Maximum number of times that the client sends an unanswered request again after it lost another
+/// connection. The limit exists because the request may be the reason why connections break.
 pub const RESENDS_MAX: u8 = 4;
 
-/// Prepares a request of a lost channel for another channel of `session`: marks it as a replay if
-/// necessary, and counts the repetition. `fate` says whether the client had sent the request.
+/// Prepares a request of a lost connection for another connection of `session`: marks it as a
+/// replay if necessary, and counts the repetition. `fate` says whether the client had sent it.
 /// Returns `false` if the request must fail instead.
 #[must_use]
 pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
@@ -60,9 +61,9 @@ pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
 /// Offset of a WRITE that appends. \[MS-FSA\] 2.1.5.3
 const APPEND: u64 = u64::MAX;
 
-/// Returns the action of the client for `request` of a lost channel, if the session has another
-/// channel with this dialect. `fate` says whether the client had sent the request. The most
-/// restrictive step of a compound decides.
+/// Decides the action of the client for `request`, which its lost connection has not answered, if
+/// the session has another connection with this dialect. `fate` says whether the client had sent
+/// it. In a compound, the most restrictive step decides.
 pub fn plan(request: &Request, fate: Fate, dialect: Dialect) -> Plan {
     if fate == Fate::Unsent {
         return Plan::Again;

@@ -19,38 +19,41 @@ use wire::query_info::InfoType;
 use wire::tree_connect::{ShareCapabilities, ShareFlags, ShareType};
 use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
-/// The number that the driver gives to a request, unique within a connection while the request is
-/// pending. The [`PayloadToken`](crate::effect::PayloadToken) of a WRITE is the same number.
+/// The number that the I/O driver gives to a request, unique within a connection while the request
+/// is pending. A [`PayloadToken`](crate::effect::PayloadToken) with the same number stands for the
+/// data of a WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// A request of the driver: one SMB2 message, or a compound of several.
+/// A request from the I/O driver to the client's protocol core: one SMB2 message, or a compound of
+/// several.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Tree connect of the share that the request is about; `None` for requests outside of a share.
+    /// TreeId of the share that the request applies to; `None` for requests outside of a share,
+    /// such as LOGOFF.
     pub tree: Option<TreeId>,
-    /// Whether the share requires encryption, so that the request must be encrypted. \[MS-SMB2\]
-    /// 3.2.4.1.8
+    /// Whether the share requires encryption, so that the protocol core must encrypt the request.
+    /// \[MS-SMB2\] 3.2.4.1.8
     pub encrypt: bool,
-    /// The messages of the compound in order (one for a single message); at least one, and at most
-    /// one WRITE, because the driver has one source of data for a request. The data of several
-    /// READs arrive in the frame.
+    /// The messages of the compound in order (one for a single message). At least one, and at most
+    /// one WRITE, because the I/O driver has one source of data for a request.
     pub steps: Vec<Step>,
-    /// Whether the messages have the flag SMB2_FLAGS_REPLAY_OPERATION.
+    /// Whether the messages have the flag SMB2_FLAGS_REPLAY_OPERATION: the client repeats a request
+    /// of a lost connection.
     pub is_replay: bool,
-    /// Number of times that the request was sent again on another channel: see
+    /// Number of times that the client sent the request again on another connection; at most
     /// [`RESENDS_MAX`](super::replay::RESENDS_MAX).
     pub resent: u8,
-    /// Time limit of the response in place of that of the configuration. `None` uses the
+    /// Time limit of the response that replaces the limit of the configuration. `None` uses the
     /// configuration; `Some(None)` waits without a limit.
     pub timeout: Option<Option<Duration>>,
-    /// Another request on the same connection that must be answered before the client sends this
-    /// one; `None` if this request need not wait.
+    /// Number of another request on the same connection; the client sends this request only after
+    /// the answer to that one. `None` if this request need not wait.
     pub behind: Option<RequestId>,
 }
 
-/// The file that one part of a request acts on: an open file, or the one that the same request
-/// opens.
+/// The file that a step of a request acts on: an open file, or the file that the CREATE before it
+/// in the same compound opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRef {
     /// An open file, by the FileId that CREATE returned.
@@ -59,7 +62,7 @@ pub enum FileRef {
     Previous,
 }
 
-/// One SMB2 request message of a client.
+/// One SMB2 request message of a client: a command, such as CREATE or READ, with its fields.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// TREE_CONNECT: connect to a share. The value is the name of the share alone; the core makes
@@ -201,33 +204,36 @@ pub struct Create {
     pub name: String,
     /// Oplock level that the client requests; must be LEASE if `lease` is set.
     pub oplock: OplockLevel,
-    /// Access rights that the client requests.
+    /// Access rights that the client requests for the open.
     pub access: AccessMask,
     /// DOS attributes of the file if the CREATE creates it.
     pub attributes: FileAttributes,
-    /// Access that other opens may have.
+    /// Access that other opens of the file may have while this open exists (the share mode).
     pub share: ShareAccess,
-    /// Whether the file must, may or must not exist, and whether an existing one is overwritten.
+    /// Whether the file must, may or must not exist, and whether the server overwrites an existing
+    /// file.
     pub disposition: CreateDisposition,
     /// Create options, such as "must be a directory" or "delete on close".
     pub options: CreateOptions,
-    /// Lease that the client requests: its key, and its state as a bit mask. `None` for no lease.
+    /// Lease that the client requests: its LeaseKey, and the requested caching (read, handle,
+    /// write) as the bit mask of \[MS-SMB2\] 2.2.13.2.8. `None` for no lease.
     pub lease: Option<(Guid, u32)>,
-    /// CreateGuid of SMB2_CREATE_DURABLE_HANDLE_REQUEST_V2, by which a server recognizes a CREATE
-    /// that is sent again. `None`, and dialects before 3.0, omit the context.
+    /// CreateGuid of SMB2_CREATE_DURABLE_HANDLE_REQUEST_V2, by which the server recognizes a
+    /// repeated CREATE. `None`, and dialects before 3.0, omit the context.
     pub create_guid: Option<Guid>,
-    /// Disk space to reserve for a new file in bytes; `None` reserves none.
+    /// Disk space in bytes that the server reserves for a new file; `None` reserves none.
     pub allocation: Option<u64>,
     /// Whether the response must have the maximal access rights of the user
     /// (SMB2_CREATE_QUERY_MAXIMAL_ACCESS_REQUEST).
     pub query_maximal_access: bool,
-    /// Whether the driver acknowledges breaks of the oplock or lease, with
-    /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Otherwise the core acknowledges
-    /// them at once.
+    /// Whether the I/O driver acknowledges breaks of the oplock or lease, by the requests
+    /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Otherwise the protocol core
+    /// acknowledges them at once.
     pub driver_acknowledges: bool,
 }
 
-/// The result of a successful step of a request. The variant depends on the command of the step.
+/// The result of a successful step of a request, such as the opened file of a CREATE. The variant
+/// depends on the command of the step.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Result of TREE_CONNECT: the client is connected to a share. \[MS-SMB2\] 2.2.10
@@ -261,7 +267,8 @@ pub enum Reply {
     Done,
 }
 
-/// Location of the data of a READ. The data are at most as long as the request allows.
+/// Location of the data of a READ: the destination of the READ, registered memory, the received
+/// frame or a vector. The data are at most as long as the request allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadData {
     /// In the destination of the READ, where the driver received them: number of bytes from its
@@ -277,17 +284,18 @@ pub enum ReadData {
     Held(Vec<u8>),
 }
 
-/// A file that CREATE opened. \[MS-SMB2\] 2.2.14
+/// The result of a CREATE: the file that the server opened, with its attributes. \[MS-SMB2\] 2.2.14
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// FileId, which identifies the open in further requests.
+    /// FileId, by which further requests name the open file.
     pub file_id: FileId,
     /// Oplock level that the server granted.
     pub oplock: OplockLevel,
-    /// Lease state that the server granted, as a bit mask; `None` if the client requested no lease.
+    /// Lease state (read, handle and write caching) that the server granted, as the bit mask of
+    /// \[MS-SMB2\] 2.2.13.2.8; `None` if the client requested no lease.
     pub lease_state: Option<u32>,
-    /// What the CREATE did (CreateAction): 0 superseded, 1 opened, 2 created, 3 overwrote the file.
-    /// \[MS-SMB2\] 2.2.14
+    /// The action of the server (CreateAction): 0 superseded, 1 opened, 2 created, 3 overwrote the
+    /// file. \[MS-SMB2\] 2.2.14
     pub action: u32,
     /// Times, sizes and DOS attributes of the file.
     pub attributes: Attributes,
@@ -311,13 +319,14 @@ pub struct Attributes {
     pub allocation: u64,
     /// Length of the file in bytes.
     pub size: u64,
-    /// DOS attributes, such as READONLY and DIRECTORY.
+    /// DOS attributes of the file, such as READONLY and DIRECTORY.
     pub attributes: FileAttributes,
 }
 
 impl Request {
-    /// Makes a request of these steps in a tree (`None` outside of a share), with defaults for the
-    /// other fields: not encrypted, no replay, time limit of the configuration.
+    /// Makes a request of these steps for a share (`None` outside of a share). The other fields
+    /// have defaults: no encryption, no replay, time limit of the configuration, no request to wait
+    /// for.
     pub fn new(tree: Option<TreeId>, steps: Vec<Step>) -> Self {
         Self {
             tree,
@@ -331,7 +340,8 @@ impl Request {
     }
 }
 
-/// The reason why a request of the client failed.
+/// The reason why a request of the client failed, such as an error status of the server or a passed
+/// time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The server returned this error status.

@@ -14,19 +14,20 @@ use super::request::Request;
 use crate::carrier::Carrier;
 use crate::encryption::FrameEncryption;
 
-/// A session after the login, which all its channels share on any threads. Only counters and the
-/// table of oplocks change.
+/// The client's session after the login. All its connections (channels) share it, on any threads.
+/// Only its counters and its table of oplocks change.
 pub struct Session {
     /// SessionId, which identifies the session in all messages.
     pub id: SessionId,
-    /// Parameters that NEGOTIATE of the first channel agreed on; further channels must agree.
+    /// Parameters on which the first connection of the session agreed in NEGOTIATE. A further
+    /// connection must have the same ones, and lengths at least as large.
     pub negotiated: Negotiated,
-    /// Whether the server accepted the user as a guest or as anonymous. If so, the session has no
-    /// keys and signs nothing.
+    /// Whether the server accepted the user as a guest or as anonymous. Such a session has no keys,
+    /// so it neither signs nor encrypts.
     pub is_guest: bool,
-    /// Whether all messages of the session are signed.
+    /// Whether all messages of the session must be signed.
     pub signing_required: bool,
-    /// Whether all messages of the session are encrypted.
+    /// Whether all messages of the session must be encrypted, on every share.
     pub encrypt: bool,
     /// Session.SigningKey, the key of the first channel, with which further channels prove that
     /// they belong to the session. `None` for a guest.
@@ -52,8 +53,8 @@ pub(super) struct EncryptionKeys {
 
 impl Session {
     /// Returns whether further connections may join the session as channels. A guest has no keys
-    /// for that. AES-GMAC excludes it as well: all requests that bind share one key, and each
-    /// connection counts its nonces separately.
+    /// for that. A session that signs with AES-GMAC has one channel: all binding requests share a
+    /// key, and each connection counts its nonces separately, so a nonce could occur twice.
     pub fn may_bind(&self) -> bool {
         !self.is_guest && self.negotiated.signing_algorithm != SigningAlgorithm::AesGmac
     }
@@ -73,23 +74,23 @@ impl Session {
         })
     }
 
-    /// Returns Session.ChannelSequence: the number of lost channels, which every new request
-    /// carries. \[MS-SMB2\] 3.2.1.3
+    /// Returns Session.ChannelSequence: the number of connections that the session has lost, which
+    /// every new request carries. \[MS-SMB2\] 3.2.1.3
     pub fn channel_sequence(&self) -> u16 {
         self.channel_sequence.load(Ordering::Acquire)
     }
 
-    /// Raises [`channel_sequence`](Self::channel_sequence) because a channel was lost. Once a
-    /// request carries the new value, the server refuses late requests of the lost channel. A
-    /// connection calls this at its end, before it returns its pending requests. \[MS-SMB2\]
-    /// 3.2.7.1
+    /// Raises [`channel_sequence`](Self::channel_sequence) because the session lost a connection.
+    /// Once a request carries the new value, the server refuses late requests of the lost
+    /// connection, which calls this at its end, before it returns its pending requests.
+    /// \[MS-SMB2\] 3.2.7.1
     pub fn channel_lost(&self) {
         self.channel_sequence.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the maximum length of a READ in bytes. `encrypt` says whether the share requires
-    /// encryption: encrypted or signed data move in messages, which may be shorter than an RDMA
-    /// transfer.
+    /// encryption. Data that are encrypted or signed move in messages; their limit may be lower
+    /// than that of RDMA transfers.
     pub fn max_read(&self, encrypt: bool) -> u32 {
         match self.is_protected(encrypt) {
             true => self.negotiated.max_inline_read,
@@ -98,8 +99,8 @@ impl Session {
     }
 
     /// Returns the maximum length of a WRITE in bytes. `encrypt` says whether the share requires
-    /// encryption: encrypted or signed data move in messages, which may be shorter than an RDMA
-    /// transfer.
+    /// encryption. Data that are encrypted or signed move in messages; their limit may be lower
+    /// than that of RDMA transfers.
     pub fn max_write(&self, encrypt: bool) -> u32 {
         match self.is_protected(encrypt) {
             true => self.negotiated.max_inline_write,

@@ -49,9 +49,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Continues the login with `leg`, the result of [`Effect::Authenticate`]. Appends the next
-    /// SESSION_SETUP, or [`Effect::Ready`] or [`Effect::Disconnect`] at the end of the login. The
-    /// driver calls this once for each such effect.
+    /// Continues the login with `leg`, the I/O driver's result for the security token in
+    /// [`Effect::Authenticate`]. Appends the next SESSION_SETUP, or [`Effect::Ready`] or
+    /// [`Effect::Disconnect`] at the end of the login. The driver calls this once for each such
+    /// effect.
     ///
     /// # Panics
     /// No [`Effect::Authenticate`] is pending.

@@ -15,15 +15,15 @@ use super::violation::Violation;
 use crate::time::{Instant, Now};
 
 impl Connection {
-    /// Reports that the driver received bytes, which need not complete a frame. This restarts the
-    /// time after which the client sends an ECHO.
+    /// Reports that the I/O driver received bytes, which need not complete a frame. This restarts
+    /// the idle time after which the client sends an ECHO.
     pub fn heard(&mut self, now: Now) {
         self.heard = now.instant;
         self.echoed = None;
     }
 
-    /// Returns the time at which the driver must call [`Connection::timeout`] at the latest; `None`
-    /// before the start and after the end of the connection.
+    /// Returns the time at which the I/O driver must call [`Connection::timeout`] at the latest;
+    /// `None` before the start and after the end of the connection.
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Fresh | Phase::Over => None,
@@ -46,8 +46,8 @@ impl Connection {
     }
 
     /// Handles the time limits that have passed: fails requests, sends an ECHO, sends a delayed
-    /// request again, or ends the connection. Appends the resulting effects. The driver calls this
-    /// at the time that [`Connection::next_timeout`] returns. An early call has no effect.
+    /// request again, or ends the connection. Appends the resulting effects. The I/O driver calls
+    /// this at the time that [`Connection::next_timeout`] returns. An early call has no effect.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}
@@ -173,11 +173,10 @@ impl Connection {
         Some(flight)
     }
 
-    /// Cancels the request `id`; an unknown or completed one is ignored. For a request that was not
-    /// sent, this appends [`Effect::Answer`] with
-    /// [`Failure::Cancelled`]. For a request in flight it appends the CANCEL message. The response
-    /// of the server then has the result, which is a success if the CANCEL was late. \[MS-SMB2\]
-    /// 3.2.4.24
+    /// Cancels the request `id`; an unknown or completed one is ignored. If the client has not sent
+    /// it, this appends [`Effect::Answer`] with [`Failure::Cancelled`]. Otherwise it appends a send
+    /// of CANCEL; the server then answers the request, with success if the CANCEL was late.
+    /// \[MS-SMB2\] 3.2.4.24
     pub fn cancel(&mut self, now: Now, id: RequestId, effects: &mut Effects) {
         if self.give_up_waiting(id, &Failure::Cancelled, effects) {
             self.pump(now, effects);

@@ -4,7 +4,8 @@ use core::fmt;
 
 use wire::{Command, DecodeError, MessageId, SessionId, Status};
 
-/// The reason why the client's core ends a connection.
+/// The reason why the client's protocol core ends a connection, such as a malformed message, a
+/// wrong signature, a refused login or a passed time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The peer or the network closed the transport connection.

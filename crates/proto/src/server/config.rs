@@ -18,53 +18,58 @@ use crate::token::Token;
 /// \[MS-SMB2\] 3.3.5.4
 pub const MAX_IO: u32 = 8 << 20;
 
-/// The configuration of the server's core. It does not change while the server runs. \[MS-SMB2\]
-/// 3.3.1.5
+/// The configuration of the server's protocol core. It does not change while the server runs.
+/// \[MS-SMB2\] 3.3.1.5
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// NetBIOS name of the server, at most 15 characters. Clients receive it in responses about the
-    /// server.
+    /// NetBIOS name of the server, at most 15 characters. Clients receive it in responses that
+    /// describe the server.
     pub name: String,
-    /// Name of the domain or workgroup of the server; the name of the server if it has none.
+    /// NetBIOS name of the domain or workgroup of the server; the name of the server if it has
+    /// none. Clients receive it in responses about the server.
     pub domain: String,
-    /// Description of the server for users, in the list of servers.
+    /// Description of the server for display, which clients receive by RPC (srvsvc). May be empty.
     pub comment: String,
     /// ServerGuid, by which the server identifies itself in NEGOTIATE.
     pub guid: Guid,
-    /// Oldest dialect that the server accepts.
+    /// Oldest SMB dialect that the server accepts. Default: 2.0.2.
     pub min_dialect: Dialect,
-    /// Newest dialect that the server accepts.
+    /// Newest SMB dialect that the server accepts. Default: 3.1.1.
     pub max_dialect: Dialect,
-    /// The first security token of a login, in the NEGOTIATE response: it names the mechanisms of
-    /// the server (SPNEGO). The driver takes it from its authenticator. If it is empty, the client
-    /// sends the first token. \[MS-SMB2\] 2.2.4
+    /// The server's first security token of a login (SPNEGO), which lists its authentication
+    /// mechanisms; part of the NEGOTIATE response. The I/O driver gets it from its authenticator.
+    /// If it is empty, the client sends the first token. \[MS-SMB2\] 2.2.4
     pub security_blob: Vec<u8>,
-    /// Whether every session must sign its messages (RequireMessageSigning).
+    /// Whether all messages of every session must be signed (RequireMessageSigning). Default:
+    /// false.
     pub signing_required: bool,
-    /// Whether every session must encrypt its messages (RejectUnencryptedAccess).
+    /// Whether all messages of every session must be encrypted; unencrypted requests fail
+    /// (RejectUnencryptedAccess). Default: false.
     pub encryption_required: bool,
     /// Whether the encryption of QUIC replaces SMB encryption, if the client requests that.
-    /// Otherwise messages that must be encrypted are encrypted again within QUIC. \[MS-SMB2\]
-    /// 2.2.3.1.5
+    /// Otherwise messages that must be encrypted are encrypted again within QUIC. Default: false.
+    /// \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// Whether a session may use several connections. \[MS-SMB2\] 3.3.1.5, IsMultiChannelCapable
+    /// Whether a session may use several connections. Default: true. \[MS-SMB2\] 3.3.1.5,
+    /// IsMultiChannelCapable
     pub multichannel: bool,
-    /// How the server protects sessions of several connections if AES-GMAC is the best signing
-    /// algorithm of both peers.
+    /// The protection of sessions with several connections if AES-GMAC is the best signing
+    /// algorithm of both peers. AES-GMAC alone is not safe for them.
     pub gmac_channels: GmacChannels,
-    /// Ciphers that the server accepts, the preferred one first.
+    /// Encryption algorithms that the server accepts, the preferred one first.
     pub ciphers: Vec<Cipher>,
     /// Signing algorithms that the server accepts, the preferred one first.
     pub signing_algorithms: Vec<SigningAlgorithm>,
-    /// Maximum length of a READ in bytes.
+    /// Maximum length of a READ in bytes that the server announces and accepts. Default: 8 MiB.
     pub max_read: u32,
-    /// Maximum length of a WRITE in bytes.
+    /// Maximum length of a WRITE in bytes that the server announces and accepts. Default: 8 MiB.
     pub max_write: u32,
     /// Maximum length in bytes of the buffer of a QUERY_DIRECTORY, QUERY_INFO, SET_INFO or IOCTL.
+    /// Default: 8 MiB.
     pub max_transact: u32,
-    /// Limits on the resources that clients use.
+    /// Limits on the memory, open files, sessions and time that clients use.
     pub limits: Limits,
-    /// The shares of the server; a `ShareId` is the index in this list.
+    /// The shares of the server. A [`ShareId`] is the index of a share in this list.
     pub shares: Vec<Arc<Share>>,
 }
 
@@ -72,55 +77,59 @@ pub struct Config {
 /// connection ends.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Maximum number of credits of one connection. Samba and Windows grant 8192.
+    /// Maximum number of credits that the server grants to one connection. Default: 8192, as Samba
+    /// and Windows.
     pub credits: u16,
-    /// Maximum number of messages of one compound.
+    /// Maximum number of messages of one compound; a longer one ends the connection. Default: 256.
     pub compound_messages: usize,
-    /// Maximum number of sessions of one connection.
+    /// Maximum number of sessions of one connection. Default: 1024.
     pub sessions_per_connection: usize,
-    /// Maximum number of connections of one session. Windows allows 32.
+    /// Maximum number of connections (channels) of one session. Default: 32, as in Windows.
     pub channels_per_session: usize,
-    /// Maximum number of logins in progress on one connection.
+    /// Maximum number of logins in progress on one connection. Default: 64.
     pub logins_per_connection: usize,
     /// Maximum number of pending requests of one connection that have an interim response, which
-    /// returned their credits. Samba and Windows allow 512.
+    /// returns their credits. Default: 512, as in Samba and Windows.
     pub async_requests: usize,
-    /// Maximum number of tree connects of one session.
+    /// Maximum number of tree connects (uses of a share) of one session. Default: 4096.
     pub trees_per_session: usize,
-    /// Maximum number of open files of one session.
+    /// Maximum number of open files of one session. Default: 65,536.
     pub opens_per_session: usize,
-    /// Maximum number of open files that one connection opened, of all its sessions. Each costs a
-    /// file descriptor and memory.
+    /// Maximum number of open files that one connection opened, of all its sessions. Each needs a
+    /// file descriptor and memory. Default: 131,072.
     pub opens_per_connection: usize,
     /// Maximum number of open pipes that one connection opened, of all its sessions. Each may use
-    /// about 60 KiB.
+    /// about 60 KiB of memory. Default: 256.
     pub pipes_per_connection: usize,
     /// Maximum number of watched directories that one connection opened, of all its sessions. Each
-    /// may store 64 KiB of changes, and each change in the share costs time for each of them.
+    /// may store 64 KiB of changes and costs time at each change in its share. Default: 1024.
     pub watches_per_connection: usize,
-    /// Maximum number of byte-range locks of one open.
+    /// Maximum number of byte-range locks that one open holds. Default: 16,384.
     pub locks_per_open: usize,
-    /// Maximum number of byte-range locks of one file.
+    /// Maximum number of byte-range locks on one file by all its opens. Default: 65,536.
     pub locks_per_file: usize,
     /// Maximum number of requests of one connection that wait for a byte-range lock. Each unlock of
-    /// the file checks them.
+    /// the file checks them. Default: 512.
     pub lock_waits: usize,
-    /// Maximum length in bytes of a frame from a client that has not logged in on the connection.
+    /// Maximum length in bytes of a frame from a client that has not logged in on the connection. A
+    /// longer frame ends the connection. Default: 256 KiB.
     pub frame_before_login: usize,
-    /// Maximum time that a connection may exist without a session.
+    /// Time after which a connection without a session ends. Default: 30 s.
     pub login_timeout: Duration,
-    /// Maximum time that a login waits until the opens of the session that it replaces are closed.
+    /// Maximum time that a login waits until the server has closed the open files of the session
+    /// that the login replaces. Default: 5 s.
     pub replace_timeout: Duration,
-    /// Maximum number of open files of the whole server that outlive their lost session. Each holds
-    /// a file descriptor.
+    /// Maximum number of open files of the whole server that outlive their lost session. Each needs
+    /// a file descriptor. Default: 16,384.
     pub disconnected_opens: usize,
-    /// Time that an open file outlives a session that lost its last connection. Zero closes the
-    /// file at once. \[MS-SMB2\] 3.3.7.1
+    /// Time that an open file outlives a session that lost its last connection. Zero, the default,
+    /// closes the file at once. \[MS-SMB2\] 3.3.7.1
     pub disconnected_open_timeout: Duration,
-    /// Time after which a waiting request gets an interim response.
+    /// Time after which a waiting request gets an interim response (STATUS_PENDING). Default: 500
+    /// ms.
     pub interim_after: Duration,
-    /// Maximum time that a client may take to acknowledge the break of an oplock or lease. Windows
-    /// and Samba use 35 s. \[MS-SMB2\] 3.3.2.1
+    /// Maximum time that a client may take to acknowledge the break of an oplock or lease. Default:
+    /// 35 s, as in Windows and Samba. \[MS-SMB2\] 3.3.2.1
     pub oplock_break_timeout: Duration,
 }
 
@@ -185,7 +194,7 @@ impl Config {
     }
 }
 
-/// The kind of a share of the server.
+/// The kind of a share of the server: files and directories, or the pipes of IPC$.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareKind {
     /// A share of files and directories.
@@ -194,32 +203,36 @@ pub enum ShareKind {
     Pipe,
 }
 
-/// A share of the server. \[MS-SMB2\] 3.3.1.6
+/// The configuration of a share of the server. \[MS-SMB2\] 3.3.1.6
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// Index of the share in [`Config::shares`].
+    /// Index of the share in the list [`Config::shares`].
     pub id: ShareId,
-    /// Name of the share, compared without regard to case.
+    /// Name of the share, by which clients connect to it; compared without regard to case.
     pub name: String,
-    /// Kind of the share: files or pipes.
+    /// Kind of the share: files and directories, or the pipes of IPC$.
     pub kind: ShareKind,
-    /// Comment of the share in lists of shares.
+    /// Description of the share for display in lists of shares.
     pub comment: String,
-    /// Whether the share is read-only: clients cannot change files.
+    /// Whether the share is read-only: requests that would change a file or directory fail.
     pub read_only: bool,
-    /// Whether lists of shares have the share. Clients can connect to it in any case.
+    /// Whether the server includes the share in lists of shares. Clients can connect to it in any
+    /// case.
     pub listed: bool,
     /// Whether requests to the share must be encrypted (Share.EncryptData).
     pub encryption_required: bool,
-    /// Whether clients may cache files by oplocks and leases. Not suitable where other programs
-    /// than this server change files. \[MS-SMB2\] 3.3.5.9
+    /// Whether clients may cache files of the share by oplocks and leases. Set this to false if
+    /// other programs than this server change the files. \[MS-SMB2\] 3.3.5.9
     pub oplocks: bool,
-    /// Whether clients may watch directories for changes. \[MS-SMB2\] 3.3.5.19
+    /// Whether clients may watch directories of the share for changes (CHANGE_NOTIFY).
+    /// \[MS-SMB2\] 3.3.5.19
     pub notify: bool,
-    /// Names of the accounts that may connect to the share; `None` for every named account.
+    /// Names of the accounts that may connect to the share. `None` permits every named account;
+    /// guests need the field `guest`.
     pub users: Option<Vec<String>>,
     /// Whether guests and anonymous users may connect to the share.
     pub guest: bool,
-    /// Identity of all file operations on the share; `None` uses the identity of the session.
+    /// User identity (Unix credentials) for all file operations on the share; `None` uses the
+    /// identity of the user of the session.
     pub force_token: Option<Arc<Token>>,
 }

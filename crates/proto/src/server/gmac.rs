@@ -7,9 +7,10 @@
 
 use crypto::SigningAlgorithm;
 
-/// The setting for clients that announce MULTI_CHANNEL and offer AES-GMAC as their best signing
-/// algorithm. AES-GMAC must not use a nonce twice with one key, but the connections of a session
-/// share a key and count nonces separately. So the server protects such sessions in another way.
+/// The server's setting for clients that can use several connections in a session and offer
+/// AES-GMAC as their best signing algorithm. AES-GMAC must not use a nonce twice with one key, but
+/// these connections share a key and count nonces separately. The setting selects another
+/// protection: encryption (default), AES-CMAC, one connection, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GmacChannels {
     /// The session is encrypted, and its SESSION_SETUP messages are signed with AES-CMAC. A client

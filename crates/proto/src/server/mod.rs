@@ -90,8 +90,8 @@ use watch::WatchTable;
 /// a log never confuses the two.
 const PERSISTENT_BASE: u64 = 1 << 62;
 
-/// The state of the server that all connections of a process share: sessions, open files, shares.
-/// \[MS-SMB2\] 3.3.1.5
+/// The state of the server that all its connections in a process share: sessions, open files,
+/// shares. \[MS-SMB2\] 3.3.1.5
 #[derive(Debug)]
 pub struct Server {
     pub(crate) config: Config,
@@ -115,7 +115,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a server with this configuration and without connections. `now` is its start time.
+    /// Makes the state of a server with this configuration and without connections. `now` is its
+    /// start time.
     pub fn new(config: Config, now: Now) -> Arc<Self> {
         Arc::new(Self {
             config,
@@ -144,22 +145,22 @@ impl Server {
         }
     }
 
-    /// Sets the network interfaces that clients receive when they query the addresses for further
-    /// channels (FSCTL_QUERY_NETWORK_INTERFACE_INFO). The list replaces the previous one; it is
-    /// empty at first.
+    /// Sets the network interfaces that the server reports to clients
+    /// (FSCTL_QUERY_NETWORK_INTERFACE_INFO), so that they can connect further channels. The list
+    /// replaces the previous one; it is empty at first.
     pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
         *self.interfaces.lock() = Arc::from(interfaces);
     }
 
-    /// Returns the configuration of the server.
+    /// Returns the configuration with which the server was made.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Processes `events`, changes that other processes made in directories of the share `share`,
-    /// as the file system of the share reports them, in their order. Returns a notice for each
-    /// waiting CHANGE_NOTIFY that the changes complete, each with the connection to which the
-    /// caller must deliver it.
+    /// Processes `events`: changes that other processes made in directories of the share `share`,
+    /// in the order in which its file system reports them. Returns a notice for each waiting
+    /// CHANGE_NOTIFY that the changes complete, with the connection to which the caller must
+    /// deliver it.
     pub fn local_events(
         &self,
         share: ShareId,

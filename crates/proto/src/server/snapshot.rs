@@ -22,89 +22,94 @@ use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::session::Session;
 
-/// Limits on the number of objects in a [`Snapshot`].
+/// Limits on the number of objects in a [`Snapshot`] (a copy of the server's sessions and open
+/// files), so that its size is bounded.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotLimits {
-    /// Maximum number of sessions in the snapshot.
+    /// Maximum number of sessions that the snapshot contains.
     pub sessions: usize,
-    /// Maximum number of opens of all sessions in the snapshot, including pipes.
+    /// Maximum number of open files, directories and pipes of all sessions in the snapshot.
     pub opens: usize,
-    /// Maximum number of byte-range locks of each open in the snapshot.
+    /// Maximum number of byte-range locks in the snapshot of each open file.
     pub locks: usize,
 }
 
-/// A copy of the sessions of a server with their shares and open files, at about one time.
+/// A copy of the sessions of a server with their shares and open files, for status displays. The
+/// parts are from nearly the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// The sessions in the order of their ids, up to the limit.
+    /// The sessions in ascending order of their ids, up to the limit.
     pub sessions: Vec<SessionSnapshot>,
     /// Number of sessions that the snapshot omits because of the limit.
     pub sessions_left_out: usize,
-    /// Number of opens of these sessions that the snapshot omits because of the limit.
+    /// Number of open files, directories and pipes of these sessions that the snapshot omits
+    /// because of the limit.
     pub opens_left_out: usize,
 }
 
-/// A session in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.8
+/// A copy of the state of one session, in a [`Snapshot`] of the server. \[MS-SMB2\] 3.3.1.8
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
     /// SessionId, which identifies the session within the server.
     pub id: SessionId,
     /// Account of the user of the session.
     pub account: Account,
-    /// Dialect of all connections of the session.
+    /// SMB dialect, the same on all connections of the session.
     pub dialect: Dialect,
-    /// Cipher of the session; `None` if the session cannot encrypt.
+    /// Encryption algorithm of the session; `None` if the session cannot encrypt.
     pub cipher: Option<Cipher>,
-    /// Signing algorithm of the connection on which the session was made.
+    /// Signing algorithm of the connection on which the user logged in.
     pub signing: SigningAlgorithm,
     /// Whether all messages of the session must be signed (Session.SigningRequired).
     pub signing_required: bool,
     /// Whether all messages of the session must be encrypted (Session.EncryptData).
     pub encrypt: bool,
-    /// The connections that the session uses.
+    /// The transport connections (channels) that the session uses.
     pub channels: Vec<ConnectionId>,
-    /// The connections of the session to shares (tree connects).
+    /// The uses of shares by the session (tree connects).
     pub trees: Vec<TreeSnapshot>,
     /// The open files, directories and pipes of the session, up to the limit.
     pub opens: Vec<OpenSnapshot>,
 }
 
-/// A connection of a session to a share (tree connect) in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.9
+/// A use of a share by a session (tree connect), in a [`Snapshot`] of the server.
+/// \[MS-SMB2\] 3.3.1.9
 #[derive(Clone, Debug)]
 pub struct TreeSnapshot {
     /// TreeId, unique within the session.
     pub id: TreeId,
-    /// Name of the share to which the tree connect belongs.
+    /// Name of the share that the tree connect uses.
     pub share: String,
 }
 
-/// An open file, directory or pipe in a [`Snapshot`]. \[MS-SMB2\] 3.3.1.10
+/// An open file, directory or pipe of a session, in a [`Snapshot`] of the server.
+/// \[MS-SMB2\] 3.3.1.10
 #[derive(Clone, Debug)]
 pub struct OpenSnapshot {
     /// FileId, which identifies the open within the server.
     pub id: FileId,
-    /// TreeId of the tree connect with which the client opened it.
+    /// TreeId of the tree connect (use of a share) through which the client opened it.
     pub tree: TreeId,
-    /// Name of the share with the opened object.
+    /// Name of the share on which the file or pipe is.
     pub share: String,
-    /// Path from the root of the share, with `/` between the components; empty for the root. The
-    /// name of a pipe.
+    /// For a file, its path from the root of the share, with `/` between the components; empty for
+    /// the root. For a pipe, its name.
     pub path: String,
     /// Kind of the open object: file, directory or pipe.
     pub kind: OpenKind,
-    /// Access rights that the open was granted (Open.GrantedAccess).
+    /// Access rights that the server granted to the open (Open.GrantedAccess).
     pub access: AccessMask,
     /// Access that other opens of the file may have (the share mode).
     pub sharing: ShareAccess,
     /// Oplock level that the open holds; during a break, the level before the break.
     pub oplock: OplockLevel,
-    /// Byte-range locks that the open holds, up to the limit.
+    /// Byte-range locks that the open holds, up to the limit of the snapshot.
     pub locks: Vec<LockSnapshot>,
-    /// Number of byte-range locks that the open holds, including those beyond the limit.
+    /// Number of byte-range locks that the open holds, including those that the snapshot omits.
     pub lock_count: usize,
 }
 
-/// The kind of an open object in a [`Snapshot`].
+/// The kind of an open object in a [`Snapshot`] of the server: file, directory or pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenKind {
     /// A file on a share of files.
@@ -115,10 +120,10 @@ pub enum OpenKind {
     Pipe,
 }
 
-/// A byte-range lock that an open holds, in a [`Snapshot`].
+/// A byte-range lock that an open file holds, in a [`Snapshot`] of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSnapshot {
-    /// Offset of the first locked byte.
+    /// Offset of the first locked byte from the start of the file, in bytes.
     pub offset: u64,
     /// Length of the locked range in bytes.
     pub length: u64,
@@ -128,7 +133,8 @@ pub struct LockSnapshot {
 }
 
 impl Server {
-    /// Returns a snapshot of the current state of the server, within the limits.
+    /// Returns a copy of the current sessions and open files of the server, for status displays.
+    /// `limits` bounds the number of objects in it.
     pub fn snapshot(&self, limits: SnapshotLimits) -> Snapshot {
         let (sessions, count) = {
             let sessions = self.sessions.lock();

@@ -18,23 +18,23 @@ use crate::server::{Server, close};
 use crate::time::{Instant, Now};
 
 impl Server {
-    /// Returns when the driver must call [`timeout`](Self::timeout); `None` if the server has no
-    /// time limit in progress.
+    /// Returns the time at which the I/O driver must call [`timeout`](Self::timeout) at the latest;
+    /// `None` if no open file outlives its session.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.disconnected.lock().next_deadline()
     }
 
-    /// Closes the disconnected opens (open files that outlive their session) with a deadline in the
-    /// past: appends an operation for each, with the outcomes passed to
-    /// [`complete`](Self::complete). The driver calls this at the time that
-    /// [`next_timeout`](Self::next_timeout) returns. An early call has no effect.
+    /// Closes open files that have outlived their session up to the time limit: appends a close
+    /// operation for each. The I/O driver passes the outcomes to [`complete`](Self::complete). It
+    /// calls this function at the time that [`next_timeout`](Self::next_timeout) returns. An early
+    /// call has no effect.
     pub fn timeout(&self, now: Now, effects: &mut Effects) {
         let expired = self.disconnected.lock().take_expired(now.instant);
         expired.iter().for_each(|open| self.close(open, effects));
     }
 
     /// Processes the outcome of the operation `op`, which an effect of [`timeout`](Self::timeout)
-    /// requested. Appends no effects. The driver calls this once for each of these operations.
+    /// requested. Appends no effects. The I/O driver calls this once for each of these operations.
     ///
     /// # Panics
     ///
@@ -46,8 +46,8 @@ impl Server {
         drop(outcome);
     }
 
-    /// Returns whether the server itself has no operation in progress and no open that outlives its
-    /// session.
+    /// Returns whether the server itself has no operation in progress, and no open file that
+    /// outlives its session.
     pub fn is_idle(&self) -> bool {
         self.operations.lock().closing.is_empty() && self.disconnected.lock().is_empty()
     }

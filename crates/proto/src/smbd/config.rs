@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use wire::smbd::{MIN_FRAGMENTED_SIZE, MIN_RECEIVE_SIZE};
 
-/// Role of this end in the negotiation of SMB Direct.
+/// Role of this end in an SMB Direct connection: the client connects and sends the first message,
+/// the server accepts the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The end that connects. It sends the first message.
@@ -26,46 +27,52 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// keep-alives.
 const CREDIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Configuration of an SMB Direct connection. \[MS-SMBD\] 3.1.1.1
+/// Configuration of one end of an SMB Direct connection (SMB over RDMA). \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Role of this end in the negotiation.
+    /// Role of this end: client or server.
     pub role: Role,
-    /// Number of credits that this end requests from the peer (Connection.SendCreditTarget). At
-    /// least 1.
+    /// Number of credits that this end requests from the peer; each allows one SEND
+    /// (Connection.SendCreditTarget). At least 1. Default: 255.
     pub send_credit_target: u16,
-    /// Maximum number of credits that the peer may hold (Connection.ReceiveCreditMax). At least 1.
+    /// Maximum number of credits that the peer may hold; each allows one SEND of the peer
+    /// (Connection.ReceiveCreditMax). At least 1. Default: 255.
     pub receive_credit_max: u16,
-    /// Maximum number of credits that the peer may hold before it is
-    /// [trusted](super::Connection::trust).
+    /// Maximum number of credits that the peer may hold before the I/O driver calls
+    /// [`trust`](super::Connection::trust), usually after a login. At least 1. Default: 255.
     pub receive_credits_at_first: u16,
-    /// Maximum length in bytes of a SEND of this end, including its header. At least 128.
+    /// Maximum length in bytes of an RDMA SEND of this end, including its header. At least 128.
+    /// Default: 8192.
     pub max_send_size: u32,
-    /// Length of a posted receive in bytes, which limits the SENDs of the peer. At least 128.
+    /// Length in bytes of each receive buffer, which limits the SENDs of the peer. At least 128.
+    /// Default: 8192.
     pub max_receive_size: u32,
-    /// Maximum length of a message of the peer in bytes, which may have several SENDs
-    /// (Connection.MaxFragmentedRecvSize). At least 131,072.
+    /// Maximum length in bytes of an SMB2 message of the peer, which may have several SENDs
+    /// (Connection.MaxFragmentedRecvSize). At least 131,072. Default: 1 MiB.
     pub max_fragmented_size: u32,
-    /// Maximum length of an RDMA READ or WRITE in bytes.
+    /// Maximum length of an RDMA READ or WRITE in bytes that this end announces. Default: 8 MiB.
     pub max_read_write_size: u32,
-    /// Maximum number of SENDs that are posted and not completed. At least 1.
+    /// Maximum number of SENDs that are posted and not completed. At least 1. Default: 255.
     pub send_depth: u16,
-    /// Maximum number of messages that are queued or partly sent. At least 1.
+    /// Maximum number of SMB2 messages that are queued or partly sent. At least 1. Default: 8192.
     pub queue_depth: usize,
-    /// Time limit of the negotiation. The connection ends after it.
+    /// Time limit of the negotiation; the connection ends when it passes. Default: 120 s for a
+    /// client, 5 s for a server.
     pub negotiate_timeout: Duration,
-    /// Time without a message of the peer after which this end sends a keep-alive message.
+    /// Time without a message of the peer after which this end sends a keep-alive message. Default:
+    /// 120 s.
     pub keep_alive_interval: Duration,
-    /// Time limit for the answer to a keep-alive message. The connection ends after it.
+    /// Time limit for the answer to a keep-alive message; the connection ends when it passes.
+    /// Default: 5 s.
     pub keep_alive_timeout: Duration,
     /// Maximum time that a message may wait until the peer grants a credit (Send Credit Grant
-    /// Timer). The connection ends after it.
+    /// Timer); the connection ends when it passes. Default: 60 s.
     pub credit_timeout: Duration,
 }
 
 impl Config {
-    /// Makes the default configuration for the role. Credits and sizes of received messages are
-    /// those of Windows; a SEND is as large as a receive of Windows.
+    /// Makes the default configuration of an end with this role. Credits and sizes of received
+    /// messages are those of Windows.
     pub fn new(role: Role) -> Self {
         Self {
             role,
@@ -88,14 +95,14 @@ impl Config {
         }
     }
 
-    /// Returns the maximum number of receives that are posted at one time: one more than the
-    /// credits, because the peer needs one for the message that returns the last credit.
+    /// Returns the maximum number of posted receive buffers: one more than the maximum number of
+    /// the peer's credits, because the peer needs one for the message that returns the last credit.
     pub fn receives(&self) -> u32 {
         u32::from(self.receive_credit_max) + 1
     }
 
-    /// Returns the maximum number of receives that are posted at one time before the peer is
-    /// [trusted](super::Connection::trust).
+    /// Returns the maximum number of posted receive buffers before the I/O driver calls
+    /// [`trust`](super::Connection::trust), usually after a login.
     pub fn receives_at_first(&self) -> u32 {
         u32::from(self.credits_at_first()) + 1
     }
@@ -132,17 +139,17 @@ impl Config {
     }
 }
 
-/// The sizes that both ends of an SMB Direct connection agreed on.
+/// The maximum lengths on which both ends of an SMB Direct connection agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Negotiated {
-    /// Maximum length in bytes of a SEND of this end.
+    /// Maximum length in bytes of an RDMA SEND of this end, including its header.
     pub max_send_size: u32,
-    /// Maximum length in bytes of a SEND of the peer.
+    /// Maximum length in bytes of an RDMA SEND of the peer, including its header.
     pub max_receive_size: u32,
-    /// Maximum length in bytes of a message of this end, which may have several SENDs.
+    /// Maximum length in bytes of an SMB2 message of this end, which may have several SENDs.
     pub max_fragmented_send_size: u32,
-    /// Maximum length in bytes of a message of the peer, which may have several SENDs.
+    /// Maximum length in bytes of an SMB2 message of the peer, which may have several SENDs.
     pub max_fragmented_receive_size: u32,
-    /// Maximum length in bytes of an RDMA READ or WRITE that the server performs in one piece.
+    /// Maximum length in bytes of one RDMA READ or WRITE that the server performs.
     pub max_read_write_size: u32,
 }

@@ -29,8 +29,9 @@ pub(super) enum Phase {
     Over,
 }
 
-/// The protocol state of SMB Direct on one queue pair. The driver owns it, reports events to the
-/// methods, and performs the effects that they append. \[MS-SMBD\] 3.1.1.1
+/// The protocol state of SMB Direct on one RDMA connection (queue pair). It performs no I/O: the
+/// I/O driver reports events to the methods, and performs the effects that they append.
+/// \[MS-SMBD\] 3.1.1.1
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(super) config: Config,
@@ -46,8 +47,8 @@ pub struct Connection {
     pub(super) scratch: Vec<u8>,
 }
 
-/// A copy of the state of a connection, except for time, for logs and for tests that compare
-/// states.
+/// A copy of the state of an SMB Direct connection without its times, for logs and for tests that
+/// compare states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Snapshot {
     /// Phase of the connection: 0 not started, 1 waits until the first receive is posted, 2 waits
@@ -55,30 +56,31 @@ pub struct Snapshot {
     /// first credits, 4 data transfer, 5 has refused the client and waits until the refusal is
     /// sent, 6 ended. Only in phase 4 messages can be sent.
     pub phase: u8,
-    /// Number of SENDs that this end may post with its credits.
+    /// Number of SENDs that this end may still post with its credits.
     pub send_credits: u32,
-    /// Number of SENDs that the peer may post with its credits.
+    /// Number of SENDs that the peer may still post with its credits.
     pub receive_credits: u32,
-    /// Number of credits that the peer requests.
+    /// Number of credits that the peer wants to hold, by its last message.
     pub receive_credit_target: u32,
-    /// Number of receives that are posted.
+    /// Number of receive buffers that are posted and wait for a SEND of the peer.
     pub posted: u32,
-    /// Number of receives that the core requested from the driver and that are not posted yet.
+    /// Number of receive buffers that the protocol core requested from the I/O driver and that are
+    /// not posted yet.
     pub asked: u32,
-    /// Number of SENDs that are posted and not completed.
+    /// Number of SENDs of this end that are posted and not completed.
     pub in_flight: usize,
-    /// Number of messages of this end that are queued or partly sent.
+    /// Number of SMB2 messages of this end that are queued or partly sent.
     pub queued: usize,
-    /// Number of bytes of these messages that are not sent yet.
+    /// Number of bytes of the queued messages that are not sent yet.
     pub queued_bytes: u64,
-    /// Number of bytes that are missing of the message that the peer is sending; 0 between
+    /// Number of bytes that are missing of the SMB2 message that the peer is sending; 0 between
     /// messages.
     pub missing: u32,
-    /// Whether the peer waits for an answer to its keep-alive message.
+    /// Whether this end must still answer a keep-alive message of the peer.
     pub is_reply_owed: bool,
-    /// Low-water mark: when the peer has at most this number of credits, it gets further ones in an
-    /// empty message. `None` until the credits of the peer are that low for the first time, and
-    /// after a grant has raised them.
+    /// Number of the peer's credits at or below which this end grants further ones in an empty
+    /// message. `None` until the credits of the peer are that low for the first time, and after a
+    /// grant has raised them.
     pub low_water: Option<u32>,
     /// State of the keep-alive message of this end: 0 none, 1 must be sent, 2 sent and not
     /// answered.
@@ -86,7 +88,7 @@ pub struct Snapshot {
 }
 
 impl Connection {
-    /// Makes a connection before its negotiation.
+    /// Makes a connection that has not started. [`started`](Self::started) begins the negotiation.
     ///
     /// # Panics
     /// The protocol does not allow the configuration: a size or number is below its minimum.
@@ -111,25 +113,25 @@ impl Connection {
         }
     }
 
-    /// Returns the sizes that both ends agreed on; `None` before and during the negotiation, and
-    /// after the end of the connection.
+    /// Returns the maximum lengths on which both ends agreed; `None` before and during the
+    /// negotiation, and after the end of the connection.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.is_ready().then_some(self.sizes)
     }
 
-    /// Returns whether the negotiation is complete, so that messages can be sent.
+    /// Returns whether the negotiation is complete, so that [`send`](Self::send) accepts messages.
     pub fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
     }
 
-    /// Returns whether the connection has ended.
+    /// Returns whether the connection has ended; it then ignores all calls.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Starts the connection. The driver calls this once, when the queue pair of a client is
-    /// connected, or before a server accepts the queue pair. Appends [`Effect::PostReceives`]; the
-    /// time limit of the negotiation starts.
+    /// Starts the connection. The I/O driver calls this once: on a client when the queue pair is
+    /// connected, on a server before it accepts the queue pair. Appends [`Effect::PostReceives`];
+    /// the time limit of the negotiation starts.
     ///
     /// # Panics
     /// This is the second call.
@@ -140,9 +142,9 @@ impl Connection {
         effects.push(Effect::PostReceives(self.credits.ask_for_first()));
     }
 
-    /// Reports that the driver has posted `count` further receives, of those that
-    /// [`Effect::PostReceives`] requested. It may report them in several calls. Appends the SENDs
-    /// that became possible, such as the first message of the negotiation or a grant of credits.
+    /// Reports that the I/O driver has posted `count` further receive buffers, of those that
+    /// [`Effect::PostReceives`] requested. Several calls may report them. Appends the SENDs that
+    /// became possible, such as the first message of the negotiation or a grant of credits.
     ///
     /// # Panics
     /// `count` exceeds the number of requested receives that are not posted.
@@ -163,9 +165,10 @@ impl Connection {
         }
     }
 
-    /// Raises the maximum of the peer's credits to the configured one. The driver calls this after
-    /// the peer has logged in. Appends [`Effect::PostReceives`] for the additional receives. The
-    /// next SEND grants the further credits for which receives are posted by then.
+    /// Raises the maximum number of the peer's credits from `receive_credits_at_first` to
+    /// `receive_credit_max` of the configuration. The I/O driver calls this after the peer has
+    /// logged in. Appends [`Effect::PostReceives`] for the additional receive buffers. The next
+    /// SEND grants the further credits for which buffers are posted by then.
     pub fn trust(&mut self, effects: &mut Effects) {
         self.credits.raise_max(self.config.receive_credit_max);
         if self.is_ready() {
@@ -173,15 +176,15 @@ impl Connection {
         }
     }
 
-    /// Queues a message of `length` bytes, which the driver holds under the number `token`. Appends
-    /// the SENDs that the credits of this end allow now; later calls append the others.
+    /// Queues an SMB2 message of `length` bytes, which the I/O driver holds under the number
+    /// `token`. Appends the SENDs that the credits allow now; later calls append the others.
     /// [`Effect::MessageSent`] reports the end. If `invalidate` is a remote key of the peer, the
     /// last SEND of the message is a Send with Invalidate of that key.
     ///
     /// # Errors
-    /// The reason why the message cannot be sent: no data transfer yet, an ended connection, an
-    /// empty or too long message, or a full queue. Nothing has changed, and the driver still owns
-    /// the message.
+    /// The reason why the connection cannot send the message: no data transfer yet, an ended
+    /// connection, an empty or too long message, or a full queue. Nothing has changed, and the
+    /// driver still owns the message.
     pub fn send(
         &mut self,
         now: Instant,
@@ -215,10 +218,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Reports the completed SEND `id`. All SENDs posted before it are completed, too: a reliable
-    /// connection completes them in order, so a driver need not request a completion for each.
-    /// Appends [`Effect::MessageSent`] for each message with all its SENDs completed, and further
-    /// SENDs that wait.
+    /// Reports that the RDMA SEND with the number `id` is complete, and all SENDs before it: a
+    /// reliable connection completes them in order. Appends [`Effect::MessageSent`] for each
+    /// message with all its SENDs complete, and further SENDs that wait.
     ///
     /// # Panics
     /// The SEND was not posted, or was reported before.
@@ -235,15 +237,15 @@ impl Connection {
         }
     }
 
-    /// Reports that the queue pair has ended. The connection drops its queue and ignores later
-    /// calls. The driver frees all messages that it holds: no [`Effect::MessageSent`] follows for
-    /// them.
+    /// Reports that the RDMA connection (queue pair) has ended. The protocol core drops its queue
+    /// and ignores later calls. The I/O driver frees all messages that it holds: no
+    /// [`Effect::MessageSent`] follows for them.
     pub fn closed(&mut self) {
         self.phase = Phase::Over;
         self.queue.clear();
     }
 
-    /// Returns a copy of the state of the connection, for logs and tests.
+    /// Returns a copy of the state of the connection without its times, for logs and tests.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             phase: match self.phase {

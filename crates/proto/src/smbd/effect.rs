@@ -10,21 +10,22 @@ use wire::{DecodeError, Status};
 use super::config::Negotiated;
 use crate::queue::Queue;
 
-/// A message that the driver holds until [`Effect::MessageSent`]. The driver chooses the numbers.
-/// No two messages in flight have the same number.
+/// A number that stands for an SMB2 message that the I/O driver holds until
+/// [`Effect::MessageSent`]. The driver chooses it. No two messages in flight have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageToken(pub u64);
 
-/// Identifies a SEND of this end of the connection. Numbers count up from 0 without a gap, in the
-/// order of the posts.
+/// Number of an RDMA SEND of this end of the connection. Numbers count up from 0 without a gap, in
+/// the order of the posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SendId(pub u64);
 
-/// The queue of effects that a call into the core of SMB Direct appends, in order. The driver owns
-/// and reuses the queue.
+/// The queue of effects (actions for the I/O driver) that a call into the core of SMB Direct
+/// appends, in order. The driver owns and reuses the queue.
 pub type Effects = Queue<Effect>;
 
-/// One action that the core of SMB Direct requests from the driver.
+/// One action that the core of SMB Direct requests from the driver, the code that uses the RDMA
+/// device: post receives or a SEND, store or process a received message, disconnect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Post this number of additional receives, each of the configured `max_receive_size`, and call
@@ -59,45 +60,49 @@ pub enum Effect {
     Disconnect(Violation),
 }
 
-/// A SEND on the queue pair: a header, and optionally a part of a message.
+/// An RDMA SEND that the protocol core requests from the I/O driver: a header, and optionally a
+/// part of an SMB2 message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Number of the SEND, for [`Connection::sent`](super::Connection::sent).
+    /// Number of the SEND, by which the I/O driver reports its completion to
+    /// [`Connection::sent`](super::Connection::sent).
     pub id: SendId,
-    /// The first bytes of the SEND: the header of SMB Direct with padding.
+    /// The first bytes of the SEND: the encoded header of SMB Direct, with the padding before the
+    /// data.
     pub header: Header,
-    /// Part of a message that follows the header; `None` if the SEND has no data.
+    /// Part of an SMB2 message that follows the header; `None` if the SEND carries only the header.
     pub piece: Option<Piece>,
-    /// Key of a memory region of the peer that this SEND invalidates; `None` for no key. The driver
-    /// posts a SEND with invalidation if the provider supports it, an ordinary one otherwise.
-    /// \[MS-SMBD\] 3.1.5.1
+    /// Key of a memory region of the peer that this SEND invalidates; `None` for an ordinary SEND.
+    /// The I/O driver posts a SEND with invalidation if the RDMA device supports it, otherwise an
+    /// ordinary one. \[MS-SMBD\] 3.1.5.1
     pub invalidate: Option<u32>,
 }
 
 impl Outgoing {
-    /// Returns the length of the SEND in bytes: header and data.
+    /// Returns the length of the SEND in bytes: header and part of a message.
     pub fn len(&self) -> usize {
         let piece = self.piece.as_ref().map_or(0, |piece| piece.range.len());
         self.header.as_slice().len() + piece
     }
 
-    /// Returns whether the SEND has no bytes: never, because every SEND has a header.
+    /// Returns whether the SEND has no bytes. The result is always false, because every SEND has a
+    /// header.
     pub fn is_empty(&self) -> bool {
         false
     }
 }
 
-/// The part of an SMB2 message that one SMB Direct data transfer message (one RDMA Send) carries.
+/// The part of an SMB2 message that one SMB Direct data transfer message (one RDMA SEND) carries.
 /// \[MS-SMBD\] 2.2.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The message, by the number that the driver gave it.
+    /// The number that the I/O driver gave to the message.
     pub token: MessageToken,
-    /// Range of the piece within the bytes of the message.
+    /// Range of the part in bytes from the start of the message.
     pub range: Range<u32>,
 }
 
-/// The first bytes of a SEND: the header of SMB Direct. It is stored without an allocation.
+/// The first bytes of an RDMA SEND: the encoded header of SMB Direct, at most 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     bytes: [u8; NegotiateResponse::LEN],
@@ -115,7 +120,7 @@ impl Header {
         Self { bytes, len }
     }
 
-    /// Returns the bytes of the header, including its padding.
+    /// Returns the bytes of the header, including the padding before the data.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -127,8 +132,8 @@ impl fmt::Debug for Header {
     }
 }
 
-/// Reason why [`Connection::send`](super::Connection::send) does not accept a message. The
-/// connection continues.
+/// Reason why [`Connection::send`](super::Connection::send) does not accept a message, such as a
+/// full queue. The connection continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The negotiation is not complete.
@@ -168,7 +173,8 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// Reason why an SMB Direct connection ends.
+/// Reason why an SMB Direct connection ends, such as a malformed message of the peer or a passed
+/// time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The peer sent a malformed message.

@@ -9,10 +9,10 @@ use super::effect::{Effect, Effects, Violation};
 use crate::time::Instant;
 
 impl Connection {
-    /// Processes a SEND of the peer, which completed one posted receive. `message` has all its
-    /// bytes, with the header of SMB Direct. Appends [`Effect::Fragment`]
-    /// for a part of a message, [`Effect::Message`] after the last part,
-    /// and SENDs that became possible by granted credits.
+    /// Processes an RDMA SEND of the peer, which completed one posted receive. `message` has all
+    /// its bytes, with the header of SMB Direct. Appends [`Effect::Fragment`] for a part of an SMB2
+    /// message, [`Effect::Message`] after the last part, and SENDs that became possible by granted
+    /// credits.
     ///
     /// # Panics
     /// When no receive was posted.

@@ -71,8 +71,8 @@ impl Timers {
 }
 
 impl Connection {
-    /// Returns the time at which the driver must call [`Connection::timeout`] at the latest; `None`
-    /// if no time limit is in progress.
+    /// Returns the time at which the I/O driver must call [`Connection::timeout`] at the latest;
+    /// `None` if no time limit is in progress.
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Fresh | Phase::Over => None,
@@ -84,8 +84,10 @@ impl Connection {
         }
     }
 
-    /// Handles the time limits that have passed: sends a keep-alive message or ends the connection.
-    /// An early call has no effect.
+    /// Handles the time limits that have passed: appends a SEND with a keep-alive message, or ends
+    /// the connection with [`Effect::Disconnect`](super::effect::Effect::Disconnect). The I/O
+    /// driver calls this at the time that [`Connection::next_timeout`] returns. An early call has
+    /// no effect.
     pub fn timeout(&mut self, now: Instant, effects: &mut Effects) {
         match self.phase {
             Phase::Fresh | Phase::Over => {}

@@ -49,9 +49,9 @@ use waits::{Waiter, Waits};
 /// members of a compound.
 const FRAME_OVERHEAD: usize = 64 << 10;
 
-/// The server's protocol state of one transport connection. One thread owns it; it is never shared.
-/// The driver passes received frames and outcomes to the methods, and performs the effects that
-/// they append.
+/// The server's protocol state of one transport connection. It performs no I/O. One thread owns it.
+/// The driver (the code with the socket) passes received frames and outcomes of operations to the
+/// methods, and performs the effects that they append.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) server: Arc<Server>,
@@ -81,28 +81,28 @@ pub struct Connection {
     scratch: Vec<u8>,
 }
 
-/// A description of a connection for logs and status displays.
+/// A description of a server's connection for logs and status displays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Negotiated dialect; `None` before NEGOTIATE.
+    /// SMB dialect that client and server negotiated; `None` before NEGOTIATE.
     pub dialect: Option<Dialect>,
     /// Negotiated cipher; `None` before NEGOTIATE, and if the connection cannot encrypt.
     pub cipher: Option<Cipher>,
-    /// Negotiated signing algorithm; `None` before NEGOTIATE.
+    /// Signing algorithm that client and server negotiated; `None` before NEGOTIATE.
     pub signing: Option<SigningAlgorithm>,
-    /// ClientGuid of the client; `None` before NEGOTIATE.
+    /// ClientGuid, by which the client identifies itself; `None` before NEGOTIATE.
     pub client_guid: Option<Guid>,
-    /// Ids of the sessions that use the connection, with their accounts.
+    /// The sessions that use the connection: the id and the account of each.
     pub sessions: Vec<(SessionId, Account)>,
-    /// Number of received frames with a request that is not answered yet.
+    /// Number of received frames with at least one request without a final response.
     pub requests: usize,
 }
 
 impl Connection {
-    /// Makes the state of a connection that the driver has just accepted, under the identifier
-    /// `id`. `carrier` describes its transport. The time limit of the login starts at `now`.
-    /// `entropy` must be random and different for each connection: it is the seed of session ids
-    /// and of the salt of the preauthentication integrity.
+    /// Makes the state of a connection that the I/O driver has just accepted. `id` is its number;
+    /// `carrier` describes its transport. The time limit of the login starts at `now`. `entropy`
+    /// must be random and different for each connection: the protocol core derives session ids and
+    /// the salt of the preauthentication integrity from it.
     pub fn new(
         server: Arc<Server>,
         id: ConnectionId,
@@ -134,10 +134,10 @@ impl Connection {
         }
     }
 
-    /// Processes a received frame, and appends the resulting effects: operations for the driver,
-    /// responses, notices. The driver calls this for each frame in the order of their arrival. A
-    /// frame that violates the protocol ends the connection with [`Effect::Disconnect`]. After that
-    /// all frames are ignored.
+    /// Processes a received frame, and appends the resulting effects to `effects`: operations for
+    /// the I/O driver, responses, notices to other connections. The driver calls this for each
+    /// frame in the order of their arrival. A frame that violates the protocol ends the connection
+    /// with [`Effect::Disconnect`]; later frames are ignored.
     pub fn receive(&mut self, now: Now, message: Inbound<'_>, effects: &mut Effects) {
         if self.is_over {
             return;
@@ -149,8 +149,9 @@ impl Connection {
     }
 
     /// Processes the outcome of the operation `op`, which an earlier effect requested. Appends the
-    /// effects that follow, such as the response or the next operation of the request. The driver
-    /// calls this once for each operation, in any order, also after [`closed`](Self::closed).
+    /// next effects of the request that needs it, such as the response or a further operation. The
+    /// I/O driver calls this once for each operation, in any order, also after
+    /// [`closed`](Self::closed).
     pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
         match self.waits.complete(op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
@@ -162,8 +163,8 @@ impl Connection {
 
     /// Processes a notice: another connection of this process, or the server, reports that a
     /// session of this connection has ended, that the server withdraws caching rights of its
-    /// client, or that an event has happened for which one of its requests waits. The driver calls
-    /// this once for each [`Effect::Notify`] to this connection.
+    /// client, or that an event has happened for which one of its requests waits. The I/O driver
+    /// calls this once for each [`Effect::Notify`] to this connection.
     ///
     /// Appends the resulting effects: responses of the requests that waited or the next operations
     /// for them, oplock or lease break notifications, and closes of the open files of an ended
@@ -206,9 +207,9 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Runs the timers that are due according to [`Self::next_timeout`]: appends interim responses,
-    /// ends a connection without a login, and completes overdue breaks of oplocks and leases. An
-    /// early call has no effect.
+    /// Handles the time limits that have passed: appends interim responses, ends a connection
+    /// without a login, and ends overdue breaks of oplocks and leases. The I/O driver calls this at
+    /// the time that [`Self::next_timeout`] returns. An early call has no effect.
     pub fn timeout(&mut self, now: Now, effects: &mut Effects) {
         if !self.is_over {
             self.send_interims(now, effects);
@@ -221,10 +222,10 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Reports that the transport connection was closed. The driver calls this once, and performs
-    /// the appended effects: cancels of running operations, and closes of the open files of
-    /// sessions without another connection. A file closes at once, or when the running operations
-    /// on it are complete.
+    /// Reports that the transport connection was closed. The I/O driver calls this once, and
+    /// performs the appended effects: cancels of running operations, and closes of the open files
+    /// of sessions without another connection. A file closes at once, or when the running
+    /// operations on it are complete.
     pub fn closed(&mut self, now: Now, effects: &mut Effects) {
         self.stop();
         self.end_logins(effects);
@@ -244,8 +245,8 @@ impl Connection {
         self.settle(now, effects);
     }
 
-    /// Returns the time at which the driver must call [`timeout`](Self::timeout); `None` while no
-    /// request or login has a time limit.
+    /// Returns the time at which the I/O driver must call [`timeout`](Self::timeout) at the latest;
+    /// `None` while no request or login has a time limit.
     pub fn next_timeout(&self) -> Option<Instant> {
         let interim = self.tasks.next_interim();
         [
@@ -258,13 +259,13 @@ impl Connection {
         .min()
     }
 
-    /// Returns whether the connection has a session: a client has logged in.
+    /// Returns whether at least one client user has logged in: the connection has a session.
     pub fn is_logged_in(&self) -> bool {
         !self.sessions.is_empty()
     }
 
     /// Returns the maximum length in bytes that the next frame may have now, without its length
-    /// prefix. A longer frame is a violation.
+    /// prefix. A longer frame violates the protocol and ends the connection.
     pub fn max_frame(&self) -> usize {
         let config = &self.server.config;
         if !self.is_logged_in() {
@@ -290,14 +291,14 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection has no request, operation or session to close. After
-    /// [`closed`](Self::closed), the driver may drop such a connection.
+    /// Returns whether the connection has no request in progress, no unfinished operation and no
+    /// session to close. After [`closed`](Self::closed), the I/O driver may drop such a connection.
     pub fn is_idle(&self) -> bool {
         self.tasks.len() == 0 && self.unfinished().is_none() && self.drains.is_empty()
     }
 
-    /// Returns an operation that the driver has not completed yet; `None` if all are complete. If
-    /// the driver has no operation in flight, it has lost the returned one: a bug.
+    /// Returns the number of an operation that the I/O driver has not completed yet; `None` if all
+    /// are complete. If the driver has no operation in flight, it has lost the returned one: a bug.
     pub fn unfinished(&self) -> Option<OpId> {
         self.waits.unfinished()
     }

@@ -99,10 +99,10 @@ impl Context<'_> {
     }
 }
 
-/// Runs a conversation with the pipe of this name (an RPC service such as `srvsvc`), for fuzzers,
-/// which need no connection. Writes the pieces of `writes` one after the other, until one is
-/// refused. Returns all RPC fragments that a client could read, in order; `None` if no pipe has
-/// this name.
+/// Runs a conversation with the RPC service on the pipe `pipe`, such as `srvsvc`, without a
+/// connection; for fuzzers. Writes the byte strings of `writes` to the pipe in order, until the
+/// pipe refuses one. Returns all RPC fragments that a client could read, in order; `None` if no
+/// pipe has this name.
 pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
     let service = Service::named(pipe)?;
     let mut state = State::new(service, 1);
