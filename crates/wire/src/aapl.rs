@@ -62,7 +62,8 @@ open_flags! {
     }
 }
 
-/// The data of the AAPL create context, Apple's extension, in a CREATE request.
+/// The data of the AAPL create context (Apple's protocol extension) in a CREATE request: a query of
+/// features, or another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AaplRequest<'a> {
     /// The client queries the features of the server and the volume.
@@ -127,12 +128,13 @@ fn put_head(out: &mut Vec<u8>, command: AaplCommand) {
 /// client. The reply contains the fields that are `Some`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AaplReply<'a> {
-    /// Features that the server supports; `None` when the client did not query them.
+    /// Protocol features that the server supports; `None` when the client did not query them.
     pub server_caps: Option<AaplServerCaps>,
-    /// Features of the volume of the share; `None` when the client did not query them.
+    /// Features of the share's volume, such as case sensitivity; `None` when the client did not
+    /// query them.
     pub volume_caps: Option<AaplVolumeCaps>,
-    /// Model of the server, such as "MacSamba", which selects the icon in the macOS Finder; `None`
-    /// when the client did not query it.
+    /// Text for the model of the server, such as "MacSamba", which selects the icon in the macOS
+    /// Finder; `None` when the client did not query it.
     pub model: Option<Utf16<'a>>,
 }
 
@@ -163,7 +165,7 @@ impl<'a> AaplReply<'a> {
         Ok(reply)
     }
 
-    /// The bitmap of the fields that the reply contains.
+    /// Returns the bitmap that says which fields the reply contains: those that are `Some`.
     pub fn fields(&self) -> AaplFields {
         let mut fields = AaplFields::NONE;
         if self.server_caps.is_some() {
@@ -179,7 +181,7 @@ impl<'a> AaplReply<'a> {
     }
 
     /// Appends the data of the AAPL context of a CREATE response to `out`. Panics when the model is
-    /// longer than 4 GiB.
+    /// 4 GiB or longer.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_head(out, AaplCommand::SERVER_QUERY);
         out.put_u64(self.fields().0);
@@ -209,15 +211,16 @@ fn read_model<'a>(reader: &mut Reader<'a>) -> Result<Utf16<'a>, DecodeError> {
 /// [`AaplServerCaps::SUPPORTS_READ_DIR_ATTR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryAttributes {
-    /// Maximal access rights of the user to the file: an [`AccessMask`](crate::access::AccessMask).
+    /// Maximal access rights of the user to the file: the bits of an
+    /// [`AccessMask`](crate::access::AccessMask).
     pub max_access: u32,
     /// Length of the file's resource fork, a macOS stream, in bytes.
     pub resource_fork_len: u64,
     /// The parts of the file's FinderInfo that a listing shows: type, creator and Finder flags,
     /// compressed to 16 bytes.
     pub finder_info: [u8; 16],
-    /// The Unix mode of the file, including the file type. Valid from a server that announces
-    /// [`AaplServerCaps::UNIX_BASED`].
+    /// The `st_mode` of the file: Unix file type and permissions. Valid from a server that
+    /// announces [`AaplServerCaps::UNIX_BASED`].
     pub unix_mode: u16,
 }
 

@@ -50,13 +50,14 @@ open_flags! {
 /// 2.2.35
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whether to watch the directory alone or the whole tree below it.
+    /// Flags of the request: whether the server watches the directory alone or the whole tree below
+    /// it.
     pub flags: ChangeNotifyFlags,
-    /// Maximum length of the output buffer in the response, in bytes.
+    /// Maximum length in bytes of the list of changes in the CHANGE_NOTIFY response.
     pub output_buffer_length: u32,
-    /// FileId of the open directory, as the server returned it in the CREATE response.
+    /// FileId of the watched directory, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// The kinds of changes that the server reports.
+    /// The kinds of changes that the server reports, such as renames or writes.
     pub completion_filter: CompletionFilter,
 }
 

@@ -21,9 +21,11 @@ open_flags! {
 /// A CLOSE request: the client closes an open file, directory or pipe. \[MS-SMB2\] 2.2.15
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whether the client requests times, sizes and attributes.
+    /// Flags of the request: whether the response must have times, sizes and attributes of the
+    /// file.
     pub flags: CloseFlags,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the file, directory or pipe to close, as the server returned it in the CREATE
+    /// response.
     pub file_id: FileId,
 }
 
@@ -49,11 +51,12 @@ impl Request {
     }
 }
 
-/// A CLOSE response. All fields after `flags` are zero without [`CloseFlags::POSTQUERY_ATTRIB`].
-/// \[MS-SMB2\] 2.2.16
+/// A CLOSE response, with times, sizes and attributes of the closed file. All fields after `flags`
+/// are zero without [`CloseFlags::POSTQUERY_ATTRIB`]. \[MS-SMB2\] 2.2.16
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response {
-    /// Whether the server filled in the other fields.
+    /// Flags of the response: whether the server filled in times, sizes and attributes; otherwise
+    /// they are zero.
     pub flags: CloseFlags,
     /// Time of the creation of the file (CreationTime).
     pub creation_time: FileTime,

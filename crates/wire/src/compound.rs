@@ -9,11 +9,12 @@ use crate::header::HEADER_LEN;
 /// Position of NextCommand in the header.
 const NEXT_COMMAND: core::ops::Range<usize> = 20..24;
 
-/// Iterates over the SMB2 messages of one transport frame: a compound, or a single message.
+/// Iterates over the SMB2 messages of one transport frame: a single message, or a compound of
+/// several.
 ///
 /// Each message starts at a multiple of 8 bytes, has at least a header, and ends where the next one
-/// starts: its signature covers the padding. A wrong NextCommand gives an error, which ends the
-/// iteration. A frame of N bytes has at most N / 64 messages; a lower limit is the caller's policy.
+/// starts, because its signature covers the padding. A wrong NextCommand gives an error, which ends
+/// the iteration. A frame of N bytes has at most N / 64 messages; the caller may set a lower limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Members<'a> {
     left: &'a [u8],
@@ -61,9 +62,9 @@ fn split_first(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     }
 }
 
-/// Prepares an encoded message for a further message after it in a compound: pads it to a multiple
-/// of 8 bytes and sets its NextCommand. The caller signs the message afterwards, and then appends
-/// the next one.
+/// Prepares `message`, an encoded SMB2 message, for another message after it in a compound: pads it
+/// to a multiple of 8 bytes and sets its NextCommand. The caller signs it afterwards, and then
+/// appends the next message.
 ///
 /// # Panics
 /// Panics when `message` is shorter than an SMB2 header.

@@ -46,15 +46,17 @@ open_flags! {
 pub struct Request<'a> {
     /// The oplock that the client requests; LEASE when a lease context is present.
     pub oplock_level: OplockLevel,
-    /// The degree to which the server may act as the user. File servers ignore it.
+    /// The degree to which the server may act for the user (impersonation). File servers ignore it.
     pub impersonation_level: ImpersonationLevel,
     /// The access rights that the client requests for the open.
     pub desired_access: AccessMask,
-    /// DOS attributes that a new file receives; an existing file ignores most of them.
+    /// DOS attributes that the file receives if the CREATE makes a new one; for an existing file,
+    /// servers ignore most of them.
     pub file_attributes: FileAttributes,
     /// The access that other opens may have while this open exists.
     pub share_access: ShareAccess,
-    /// The server's action when the file exists, and when it does not.
+    /// The action of the server if the file exists, and if it does not exist: open, create,
+    /// overwrite or fail.
     pub create_disposition: CreateDisposition,
     /// Options of the open, such as "must be a directory" or "delete on close".
     pub create_options: CreateOptions,
@@ -145,14 +147,15 @@ fn put_contexts_extent(end: usize, contexts: &[u8], message: &mut Vec<u8>) {
     }
 }
 
-/// A CREATE response: the server has opened or created the file. \[MS-SMB2\] 2.2.14
+/// A CREATE response: the server has opened or created the file, and reports its times, sizes and
+/// attributes. \[MS-SMB2\] 2.2.14
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
     /// The oplock that the server granted; LEASE when a lease context is present.
     pub oplock_level: OplockLevel,
-    /// Whether the path ends in a reparse point.
+    /// Flags of the response: whether the path ends in a reparse point.
     pub flags: ResponseFlags,
-    /// The action that the server took.
+    /// The action that the server took: it opened, created, overwrote or superseded the file.
     pub create_action: CreateAction,
     /// Time of the creation of the file (CreationTime).
     pub creation_time: FileTime,
@@ -168,7 +171,7 @@ pub struct Response<'a> {
     pub end_of_file: u64,
     /// DOS attributes of the file.
     pub file_attributes: FileAttributes,
-    /// FileId of the new open, which later requests of the client carry.
+    /// FileId of the new open, by which later requests of the client name it.
     pub file_id: FileId,
     /// The create contexts of the response: the server's replies to contexts of the request.
     pub contexts: Vec<RawContext<'a>>,

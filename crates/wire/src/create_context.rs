@@ -24,72 +24,77 @@ pub use durable::{
 pub use lease::{Lease, LeaseFlags, LeaseState, LeaseV2};
 pub use posix::{PosixRequest, PosixResponse};
 
-/// Maximum number of create contexts in one CREATE; [`decode_list`] refuses more. The specification
-/// defines about a dozen, each at most once; the higher limit leaves space for types of later
-/// versions.
+/// Maximum number of create contexts in one CREATE message; [`decode_list`] fails for more. The
+/// specification defines about a dozen, each at most once; the higher limit leaves space for types
+/// of later versions.
 pub const MAX_CONTEXTS: usize = 64;
 
 /// Length of a context before its name, in bytes.
 const HEAD_LEN: usize = 16;
 
-/// Names of the create contexts, as they appear on the wire. \[MS-SMB2\] 2.2.13.2
+/// Names of the create contexts, the optional extensions of CREATE requests and responses, as they
+/// appear on the wire. \[MS-SMB2\] 2.2.13.2
 pub mod name {
-    /// Name of the context with extended attributes for a new file, as FILE_FULL_EA_INFORMATION.
+    /// Name of the create context with extended attributes for a new file, as
+    /// FILE_FULL_EA_INFORMATION.
     pub const EXTENDED_ATTRIBUTES: &[u8] = b"ExtA";
-    /// Name of the context with the security descriptor for a new file.
+    /// Name of the create context with the security descriptor for a new file.
     pub const SECURITY_DESCRIPTOR: &[u8] = b"SecD";
-    /// Name of the context that requests a durable open, version 1.
+    /// Name of the create context that requests a durable open, version 1.
     pub const DURABLE_REQUEST: &[u8] = b"DHnQ";
-    /// Name of the context that reconnects to a durable open after a lost connection, version 1.
+    /// Name of the create context that reconnects to a durable open after a lost connection,
+    /// version 1.
     pub const DURABLE_RECONNECT: &[u8] = b"DHnC";
-    /// Name of the context with the space to allocate for a new file.
+    /// Name of the create context with the disk space to allocate for a new file.
     pub const ALLOCATION_SIZE: &[u8] = b"AlSi";
-    /// Name of the context that queries the maximal access rights of the user.
+    /// Name of the create context that queries the maximal access rights of the user.
     pub const MAXIMAL_ACCESS: &[u8] = b"MxAc";
-    /// Name of the context that opens an earlier version of the file, from a snapshot.
+    /// Name of the create context that opens an earlier version of the file, from a snapshot.
     pub const TIMEWARP: &[u8] = b"TWrp";
-    /// Name of the context that queries the identifiers of the file and its volume.
+    /// Name of the create context that queries the numeric identifiers of the file and its volume.
     pub const ON_DISK_ID: &[u8] = b"QFid";
-    /// Name of the context that requests a lease, version 1 or 2, which differ in length.
+    /// Name of the create context that requests a lease, version 1 or 2, which differ in length.
     pub const LEASE: &[u8] = b"RqLs";
-    /// Name of the context that requests a durable or persistent open, version 2.
+    /// Name of the create context that requests a durable or persistent open, version 2.
     pub const DURABLE_REQUEST_V2: &[u8] = b"DH2Q";
-    /// Name of the context that reconnects to a durable or persistent open, version 2.
+    /// Name of the create context that reconnects to a durable or persistent open, version 2.
     pub const DURABLE_RECONNECT_V2: &[u8] = b"DH2C";
-    /// Name of the context with Apple's extensions, which are not part of \[MS-SMB2\].
+    /// Name of the create context with Apple's extensions, which are not part of \[MS-SMB2\].
     pub const APPLE: &[u8] = b"AAPL";
-    /// Name of the context that identifies an application instance, which can move between clients.
-    /// The server closes the opens that the instance left on another client.
+    /// Name of the create context that identifies an application instance, which can move between
+    /// clients. The server closes the opens that the instance left on another client.
     pub const APP_INSTANCE_ID: &[u8] =
         b"\x45\xBC\xA6\x6A\xEF\xA7\xF7\x4A\x90\x08\xFA\x46\x2E\x14\x4D\x74";
-    /// Name of the context with the version of the application instance. A newer version replaces
-    /// the opens of an older one.
+    /// Name of the create context with the version of the application instance. A newer version
+    /// replaces the opens of an older one.
     pub const APP_INSTANCE_VERSION: &[u8] =
         b"\xB9\x82\xD0\xB7\x3B\x56\x07\x4F\xA0\x7B\x52\x4A\x81\x16\xA0\x10";
-    /// Name of the context that opens a shared virtual disk. \[MS-RSVD\]
+    /// Name of the create context that opens a shared virtual disk. \[MS-RSVD\]
     pub const SVHDX_OPEN_DEVICE: &[u8] =
         b"\x9C\xCB\xCF\x9E\x04\xC1\xE6\x43\x98\x0E\x15\x8D\xA1\xF6\xEC\x83";
-    /// Name of the context with the SMB3 POSIX extensions of Samba and Linux, which are not part of
-    /// \[MS-SMB2\].
+    /// Name of the create context with the SMB3 POSIX extensions of Samba and Linux, which are not
+    /// part of \[MS-SMB2\].
     pub const POSIX: &[u8] = b"\x93\xAD\x25\x50\x9C\xB4\x11\xE7\xB4\x23\x83\xDE\x96\x8B\xCD\x7C";
 }
 
-/// One create context of a CREATE request or response, with undecoded data. \[MS-SMB2\] 2.2.13.2
+/// One create context, an optional extension of a CREATE request or response: a name and undecoded
+/// data. \[MS-SMB2\] 2.2.13.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawContext<'a> {
-    /// Name of the context, such as b"RqLs": one of the constants in [`name`], or unknown.
+    /// Name of the create context, such as b"RqLs": one of the constants in [`name`], or unknown.
     pub name: &'a [u8],
-    /// Data of the context, in the format that belongs to the name.
+    /// Data of the create context, undecoded, in the format that belongs to the name.
     pub data: &'a [u8],
 }
 
-/// Returns the data of the first context with this name; `None` when no context has it.
+/// Returns the data of the first create context in `contexts` with this name; `None` when no
+/// context has it.
 pub fn find<'a>(contexts: &[RawContext<'a>], name: &[u8]) -> Option<&'a [u8]> {
     let context = contexts.iter().find(|context| context.name == name)?;
     Some(context.data)
 }
 
-/// Decodes a chain of create contexts.
+/// Decodes `list`, the encoded chain of create contexts of a CREATE request or response.
 ///
 /// # Errors
 /// Fails when a context is truncated or has a name of less than 4 bytes, its Next is not valid, or
@@ -147,8 +152,9 @@ fn decode_one(context: &[u8]) -> Result<RawContext<'_>, DecodeError> {
     })
 }
 
-/// Encodes a chain of create contexts. Each starts at a multiple of 8 bytes; the last one has no
-/// padding. Panics when a name is longer than 64 KiB or data are longer than 4 GiB.
+/// Encodes a chain of create contexts for a CREATE request or response. Each starts at a multiple
+/// of 8 bytes; the last one has no padding. Panics when a name is longer than 64 KiB or data are
+/// longer than 4 GiB.
 pub fn encode_list(contexts: &[RawContext<'_>]) -> Vec<u8> {
     let mut list = Vec::new();
     for (index, context) in contexts.iter().enumerate() {
@@ -218,10 +224,11 @@ impl MaximalAccessRequest {
     }
 }
 
-/// Data of a MAXIMAL_ACCESS (MxAc) context in a response. \[MS-SMB2\] 2.2.14.2.5
+/// Data of a MAXIMAL_ACCESS (MxAc) context in a response: the user's maximal access rights to the
+/// opened file. \[MS-SMB2\] 2.2.14.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessResponse {
-    /// Result of the query: `maximal_access` is valid when it is SUCCESS.
+    /// Result of the server's query: `maximal_access` is valid if it is SUCCESS.
     pub query_status: Status,
     /// Maximal access rights of the user to the file.
     pub maximal_access: AccessMask,
@@ -247,8 +254,8 @@ impl MaximalAccessResponse {
     }
 }
 
-/// Data of an ON_DISK_ID (QFid) context in a response; the context of the request has no data.
-/// \[MS-SMB2\] 2.2.14.2.9
+/// Data of an ON_DISK_ID (QFid) context in a response: the identifiers of the file and its volume.
+/// The context of the request has no data. \[MS-SMB2\] 2.2.14.2.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnDiskIdResponse {
     /// Identifier of the file, unique on its volume.

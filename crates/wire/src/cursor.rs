@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 
-/// Reads little-endian fields of a byte string in order. A read fails when too few bytes are left;
-/// no method panics, regardless of the bytes. The argument `field` of each method is the name that
-/// the error reports.
+/// A reader of little-endian fields of a byte string, in order. A read fails when too few bytes are
+/// left; no method panics, regardless of the bytes. The argument `field` of each method is the name
+/// that the error reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -15,7 +15,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader at the start of `bytes`.
+    /// Makes a reader that starts at the first byte of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.position
     }
 
-    /// All bytes not yet read. The position does not change.
+    /// Returns all bytes that the reader has not consumed yet. The position does not change.
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
@@ -124,8 +124,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the bytes of `message` at an offset and length that the message contains. An empty range
-/// is valid at any offset, as in Windows.
+/// Returns the `length` bytes of `message` at `offset`, both of which the message itself states. An
+/// empty range is valid at any offset, as in Windows.
 ///
 /// # Errors
 /// Fails when the range exceeds the message; the error contains `field`.
@@ -149,7 +149,7 @@ pub fn slice_at<'a>(
     message.get(start..end).ok_or(out_of_bounds)
 }
 
-/// Appends little-endian fields to an encoded message, which is a byte vector.
+/// Methods of a byte vector that append little-endian fields to an encoded message.
 pub trait Put {
     /// Appends the 8-bit integer `value` as one byte.
     fn put_u8(&mut self, value: u8);

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// Why bytes cannot be decoded. Each variant names the structure or field and carries the values.
+/// The reason why bytes cannot be decoded as an SMB message or structure. Each variant names the
+/// structure or field and carries the offending values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// The input ends inside a field.

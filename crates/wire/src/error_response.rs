@@ -9,8 +9,8 @@ use crate::layout::{begin, u16_of, u32_of};
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// Maximum number of error contexts in a response; [`decode_contexts`] refuses more. No known
-/// server sends more than one.
+/// Maximum number of error contexts in an ERROR response; [`decode_contexts`] fails for more. No
+/// known server sends more than one.
 pub const MAX_CONTEXTS: u8 = 16;
 /// "SYML". \[MS-SMB2\] 2.2.2.2.1
 const SYMLINK_ERROR_TAG: u32 = 0x4C4D_5953;
@@ -19,19 +19,21 @@ const REPARSE_TAG_SYMLINK: u32 = 0xA000_000C;
 /// Length of a symlink error before its names, in bytes.
 const SYMLINK_LEN: usize = 28;
 
-/// The body of an ERROR response, which any failed request receives. The status is in the header.
-/// \[MS-SMB2\] 2.2.2
+/// The body of an ERROR response, which the server sends for a failed request. The status is in the
+/// SMB2 header. \[MS-SMB2\] 2.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Response<'a> {
-    /// Number of error contexts in the data; always 0 before dialect 3.1.1.
+    /// Number of error contexts in `error_data`; always 0 before dialect 3.1.1.
     pub context_count: u8,
-    /// Data in a format that depends on the status; empty for most errors. [`decode_contexts`]
-    /// decodes them when `context_count` is not 0, [`SymlinkError`] a symbolic link.
+    /// Additional data of the error, in a format that depends on the status; empty for most errors.
+    /// [`decode_contexts`] decodes them if `context_count` is not 0; [`SymlinkError`] decodes those
+    /// of a symbolic link.
     pub error_data: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// An ERROR response without data: the status in the header has all information.
+    /// The body of an ERROR response without data: the status in the SMB2 header has all
+    /// information.
     pub const PLAIN: Response<'static> = Response {
         context_count: 0,
         error_data: &[],
@@ -80,17 +82,18 @@ open_enum! {
     }
 }
 
-/// One part of the data of an ERROR response in dialect 3.1.1. \[MS-SMB2\] 2.2.2.1
+/// An error context: one part of the data of an ERROR response in dialect 3.1.1.
+/// \[MS-SMB2\] 2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorContext<'a> {
-    /// Identifier of the context, which defines the format of the data.
+    /// Identifier of the error context, which defines the format of the data.
     pub error_id: ErrorId,
-    /// Data of the context, not decoded.
+    /// Data of the error context, not decoded.
     pub data: &'a [u8],
 }
 
-/// Decodes the data of an ERROR response into its `count` contexts. Each starts at a multiple of 8
-/// bytes; the padding after the last one may be absent.
+/// Decodes `error_data`, the data of an ERROR response, into its `count` error contexts. Each
+/// starts at a multiple of 8 bytes; the padding after the last one may be absent.
 ///
 /// # Errors
 /// Fails when a context is truncated or `count` exceeds [`MAX_CONTEXTS`].
@@ -112,7 +115,7 @@ pub fn decode_contexts(error_data: &[u8], count: u8) -> Result<Vec<ErrorContext<
     Ok(contexts)
 }
 
-/// Encodes contexts as the data of an ERROR response. Each starts at a multiple of 8 bytes.
+/// Encodes error contexts as the data of an ERROR response. Each starts at a multiple of 8 bytes.
 pub fn encode_contexts(contexts: &[ErrorContext<'_>]) -> Vec<u8> {
     let mut error_data = Vec::new();
     for context in contexts {
@@ -132,23 +135,23 @@ open_flags! {
     }
 }
 
-/// The error data of STATUS_STOPPED_ON_SYMLINK: the path of a CREATE has a symbolic link in it,
-/// which the client must follow. \[MS-SMB2\] 2.2.2.2.1
+/// The error data of STATUS_STOPPED_ON_SYMLINK: the path of a CREATE contains a symbolic link,
+/// which the client must resolve. \[MS-SMB2\] 2.2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymlinkError<'a> {
-    /// Length in bytes of the part of the requested path after the link.
+    /// Length in bytes of the part of the requested path after the symbolic link.
     pub unparsed_path_length: u16,
-    /// Whether the target is relative to the link.
+    /// Flags of the error: whether the target is relative to the directory of the symbolic link.
     pub flags: SymlinkFlags,
-    /// Target of the link, which the client follows.
+    /// Path of the link's target, by which the client continues.
     pub substitute_name: Utf16<'a>,
-    /// Target of the link in a form for display.
+    /// Path of the link's target in a form for display.
     pub print_name: Utf16<'a>,
 }
 
 impl<'a> SymlinkError<'a> {
-    /// Decodes the data of an ERROR response, or of an error context. Fails when the data are
-    /// truncated, have a wrong tag, or a name is outside them.
+    /// Decodes the data of an ERROR response, or of an error context, for a symbolic link. Fails
+    /// when the data are truncated, have a wrong tag, or a name is outside them.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         reader.skip("SymLinkLength", 4)?;
@@ -181,7 +184,7 @@ impl<'a> SymlinkError<'a> {
         })
     }
 
-    /// Encodes the error as data of an ERROR response or of an error context. Panics when a name is
+    /// Encodes the error as data of an ERROR response or of an error context. Panics when a path is
     /// longer than 64 KiB.
     pub fn encode(&self) -> Vec<u8> {
         let names_len = self.substitute_name.len() + self.print_name.len();

@@ -40,7 +40,8 @@ const LAST_DOT: char = '\u{f029}';
 /// The code point of the byte 0; a byte of 0x80 or more follows as the difference.
 const BYTES: u32 = 0xef00;
 
-/// Treatment of Linux file names that SMB cannot carry: names with control characters, with one of
+/// The server's treatment of Linux file names that SMB cannot carry: show them to clients under
+/// mapped names, or hide them. These are names with control characters, with one of
 /// `" * : < > ? \ |`, with a dot or blank at the end, or that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameMapping {
@@ -54,9 +55,9 @@ pub enum NameMapping {
 }
 
 impl NameMapping {
-    /// Returns the name that clients see for a file with the name `disk` in a Linux directory.
-    /// `None` if [`Hide`](Self::Hide) hides the file. `.` and `..` stay as they are. The result has
-    /// at most one UTF-16 unit for each byte of `disk`.
+    /// Returns the SMB name under which clients see the file with the Linux name `disk`. `None` if
+    /// [`Hide`](Self::Hide) hides the file. `.` and `..` stay as they are. The result has at most
+    /// one UTF-16 unit for each byte of `disk`.
     pub fn to_wire(self, disk: &[u8]) -> Option<Cow<'_, str>> {
         match self {
             Self::Map => Some(to_wire(disk)),
@@ -64,9 +65,9 @@ impl NameMapping {
         }
     }
 
-    /// Returns the form of a client's name that [`to_wire`](Self::to_wire) writes. The two differ
-    /// if the client sends a dot or a blank at the end of the name unmapped. `None` if no file on
-    /// the disk can have the name.
+    /// Returns the SMB name under which clients see the file that a client names `wire`, as
+    /// [`to_wire`](Self::to_wire) makes it. It differs from `wire` if that ends with an unmapped
+    /// dot or blank. `None` if no file on the disk can have the name.
     pub fn canonical(self, wire: &str) -> Option<Cow<'_, str>> {
         if !is_component(wire) {
             return None;
@@ -80,7 +81,7 @@ impl NameMapping {
         }
     }
 
-    /// Returns the name in a Linux directory of a file with the SMB name `wire`: the inverse of
+    /// Returns the Linux file name of the file with the SMB name `wire`: the inverse of
     /// [`to_wire`](Self::to_wire). `None` if no file can have the name. The result is never empty,
     /// `.` or `..`, and contains neither `/` nor NUL.
     pub fn to_disk(self, wire: &str) -> Option<Cow<'_, [u8]>> {

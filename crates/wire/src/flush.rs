@@ -14,7 +14,7 @@ pub struct Request {
     /// Reserved1 of the specification, usually 0; macOS sends 0xFFFF to request that the disk
     /// flushes its cache as well.
     pub reserved: u16,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the file to flush, as the server returned it in the CREATE response.
     pub file_id: FileId,
 }
 

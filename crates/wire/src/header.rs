@@ -8,11 +8,11 @@ use crate::ids::{AsyncId, MessageId, SessionId, TreeId};
 use crate::open_enum::{open_enum, open_flags};
 use crate::status::Status;
 
-/// Length of the SMB2 header in bytes.
+/// Length in bytes of the SMB2 header, with which each SMB2 message starts.
 pub const HEADER_LEN: usize = 64;
-/// The first four bytes of an SMB2 message. \[MS-SMB2\] 2.2.1.1
+/// The first four bytes of an SMB2 message (ProtocolId). \[MS-SMB2\] 2.2.1.1
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFESMB";
-/// Position of the 16-byte Signature in the SMB2 header, in bytes.
+/// Byte range of the 16-byte Signature in the SMB2 header.
 pub const SIGNATURE: core::ops::Range<usize> = 48..64;
 
 open_enum! {
@@ -82,8 +82,8 @@ open_flags! {
     }
 }
 
-/// The field of the SMB2 header that is the TreeId in a SYNC header and the AsyncId in an ASYNC
-/// header.
+/// The 8 bytes of the SMB2 header that hold a reserved field and the TreeId in a SYNC header, and
+/// the AsyncId in an ASYNC header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A SYNC header, which all requests and most responses have. \[MS-SMB2\] 2.2.1.2
@@ -99,29 +99,33 @@ pub enum Target {
     Async(AsyncId),
 }
 
-/// The header of an SMB2 message. \[MS-SMB2\] 2.2.1
+/// The SMB2 header, the first 64 bytes of each SMB2 message. \[MS-SMB2\] 2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Number of credits that the request consumes; reserved in dialect 2.0.2.
+    /// Number of credits that the request consumes (CreditCharge); reserved in dialect 2.0.2.
     pub credit_charge: u16,
-    /// Response: the result of the request. Request of dialect 3.0 and later: ChannelSequence in
-    /// the low 16 bits.
+    /// In a response, the result of the request. In a request of dialect 3.0 and later,
+    /// ChannelSequence in the low 16 bits.
     pub status: Status,
-    /// The command of the request, which the response repeats.
+    /// The command of the message, such as CREATE; a response repeats that of its request.
     pub command: Command,
-    /// Request: the number of requested credits. Response: the number of granted credits.
+    /// In a request, the number of credits that the client requests. In a response, the number that
+    /// the server grants.
     pub credits: u16,
-    /// Flags of the message, such as SIGNED.
+    /// Flags of the message, such as SIGNED or RELATED_OPERATIONS.
     pub flags: Flags,
-    /// Distance in bytes to the next message of the compound; 0 in the last one.
+    /// Distance in bytes from the start of this header to the next message of the compound; 0 in
+    /// the last message.
     pub next_command: u32,
-    /// MessageId: the position of the request in the command sequence of the connection.
+    /// MessageId: the number of the request on its connection, which the response repeats.
     pub message_id: MessageId,
-    /// The tree connect that the request uses; or the identifier of an asynchronous request.
+    /// TreeId of the share that the request uses (SYNC header), or AsyncId of an asynchronous
+    /// request (ASYNC header).
     pub target: Target,
-    /// Identifier of the session that the request uses; 0 before the first SESSION_SETUP response.
+    /// Identifier of the session that the request uses; 0 in the first SESSION_SETUP request and
+    /// before it.
     pub session_id: SessionId,
-    /// Signature over the message; zeros in an unsigned message.
+    /// Signature of the whole message; zeros in an unsigned message.
     pub signature: [u8; 16],
 }
 
@@ -201,7 +205,8 @@ impl Header {
         message.put(&self.signature);
     }
 
-    /// Returns the TreeId of a SYNC header; `None` for an ASYNC header.
+    /// Returns the TreeId of a SYNC header; `None` for an ASYNC header, which has an AsyncId
+    /// instead.
     pub fn tree_id(&self) -> Option<TreeId> {
         match self.target {
             Target::Sync { tree_id, .. } => Some(tree_id),
@@ -209,7 +214,7 @@ impl Header {
         }
     }
 
-    /// Returns true if the message is a response (SERVER_TO_REDIR).
+    /// Returns true if the message is a response (flag SERVER_TO_REDIR), false for a request.
     pub fn is_response(&self) -> bool {
         self.flags.contains(Flags::SERVER_TO_REDIR)
     }

@@ -34,34 +34,35 @@ id! {
 }
 
 impl MessageId {
-    /// MessageId of an unsolicited message of the server, such as an oplock break. \[MS-SMB2\]
-    /// 2.2.23.1
+    /// MessageId (all ones) of a message that the server sends without a request, such as an oplock
+    /// break. \[MS-SMB2\] 2.2.23.1
     pub const UNSOLICITED: Self = Self(u64::MAX);
 }
 
 impl TreeId {
-    /// All ones: a request in a related compound uses the tree connect of the request before it.
-    /// \[MS-SMB2\] 3.2.4.1.4
+    /// TreeId of all ones: a related request of a compound uses the tree connect of the request
+    /// before it. \[MS-SMB2\] 3.2.4.1.4
     pub const RELATED: Self = Self(u32::MAX);
 }
 
 impl SessionId {
-    /// All ones: a request in a related compound uses the session of the request before it.
-    /// \[MS-SMB2\] 3.2.4.1.4
+    /// SessionId of all ones: a related request of a compound uses the session of the request
+    /// before it. \[MS-SMB2\] 3.2.4.1.4
     pub const RELATED: Self = Self(u64::MAX);
 }
 
-/// The server's identifier of an open, from the CREATE response. \[MS-SMB2\] 2.2.14.1
+/// The server's identifier of an open file, directory or pipe, from the CREATE response.
+/// \[MS-SMB2\] 2.2.14.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileId {
-    /// The half of the identifier that survives the reconnect of a durable open.
+    /// The half of the identifier that stays the same when a client reconnects to a durable open.
     pub persistent: u64,
-    /// The half of the identifier that changes with every reconnect of a durable open.
+    /// The half of the identifier that changes when a client reconnects to a durable open.
     pub volatile: u64,
 }
 
 impl FileId {
-    /// All ones: a request in a related compound uses the open of the request before it.
+    /// FileId of all ones: a related request of a compound uses the open of the request before it.
     /// \[MS-SMB2\] 3.3.5.2.7.2
     pub const RELATED: Self = Self {
         persistent: u64::MAX,

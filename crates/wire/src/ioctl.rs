@@ -24,23 +24,25 @@ open_flags! {
     }
 }
 
-/// An IOCTL request: the client sends a control code for an open, or for the server. \[MS-SMB2\]
-/// 2.2.31
+/// An IOCTL request: the client sends a control code (FSCTL), an operation on an open file or on
+/// the server. \[MS-SMB2\] 2.2.31
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The control code: the operation that the server performs.
+    /// The control code: the number of the operation that the server performs.
     pub ctl_code: CtlCode,
-    /// FileId of the open that the operation applies to; all ones for operations of the server.
+    /// FileId of the open that the operation applies to; all ones for operations on the server.
     pub file_id: FileId,
-    /// Maximum length of the input that the response repeats, in bytes.
+    /// Maximum length in bytes of the input buffer in the IOCTL response (MaxInputResponse);
+    /// usually 0.
     pub max_input_response: u32,
-    /// Maximum length of the output buffer in the response, in bytes.
+    /// Maximum length in bytes of the output buffer in the IOCTL response.
     pub max_output_response: u32,
-    /// Whether the control code is an FSCTL. Servers refuse other codes.
+    /// Flags of the request: whether the control code is an FSCTL. Servers refuse other codes.
     pub flags: IoctlFlags,
-    /// Input buffer of the control code, in the format that the code defines.
+    /// Input buffer of the operation, in the format that the control code defines.
     pub input: &'a [u8],
-    /// Output buffer of the request. Known clients leave it empty, and `encode` ignores it.
+    /// Output buffer of the request, which only the response needs. Known clients leave it empty,
+    /// and `encode` ignores it.
     pub output: &'a [u8],
 }
 
@@ -94,18 +96,18 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An IOCTL response: the output of a control code. \[MS-SMB2\] 2.2.32
+/// An IOCTL response: the output of the operation that a control code names. \[MS-SMB2\] 2.2.32
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The control code of the request.
+    /// The control code, copied from the request.
     pub ctl_code: CtlCode,
     /// FileId of the file that the request was about, copied from the request.
     pub file_id: FileId,
-    /// Reserved flags of the response; servers send zero.
+    /// Flags of the response, which are reserved; servers send zero.
     pub flags: IoctlFlags,
-    /// A copy of the input buffer of the request; usually empty.
+    /// A copy of the input buffer of the IOCTL request; usually empty.
     pub input: &'a [u8],
-    /// Output buffer of the control code, in the format that the code defines.
+    /// Output buffer of the operation, in the format that the control code defines.
     pub output: &'a [u8],
 }
 

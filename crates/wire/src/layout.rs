@@ -75,7 +75,8 @@ macro_rules! buffer_response {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name<'a> {
-            /// The output buffer; the request defines its format.
+            /// The output buffer of the response: the data that the client requested, in a format
+            /// that the request selected.
             pub output: &'a [u8],
         }
 

@@ -25,24 +25,26 @@ open_flags! {
     }
 }
 
-/// A byte range of a file and the action on it. \[MS-SMB2\] 2.2.26.1
+/// A byte range of a file in a LOCK request, and the action on it: lock or unlock.
+/// \[MS-SMB2\] 2.2.26.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockElement {
     /// Offset of the range in bytes from the start of the file.
     pub offset: u64,
     /// Length of the range in bytes.
     pub length: u64,
-    /// The action: a shared or exclusive lock, or an unlock.
+    /// Flags of the range: a shared lock, an exclusive lock or an unlock, and whether the server
+    /// fails at once on a conflict.
     pub flags: LockFlags,
 }
 
 /// A LOCK request: the client locks or unlocks byte ranges of an open file. \[MS-SMB2\] 2.2.26
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Identifies the request, so that the server recognizes a repeated one: LockSequenceNumber in
-    /// the low 4 bits, LockSequenceIndex above. Reserved in dialect 2.0.2.
+    /// Number of the LOCK, by which the server recognizes a repeated one: LockSequenceNumber in the
+    /// low 4 bits, LockSequenceIndex above. Reserved in dialect 2.0.2.
     pub lock_sequence: u32,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the file to lock, as the server returned it in the CREATE response.
     pub file_id: FileId,
     /// The byte ranges and the actions on them. `decode` accepts an empty list, which servers
     /// refuse.
@@ -50,14 +52,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns LockSequenceNumber, 0 to 15: the number of the request in its sequence. \[MS-SMB2\]
-    /// 2.2.26
+    /// Returns LockSequenceNumber, 0 to 15: the client changes it for each new LOCK with the same
+    /// LockSequenceIndex. \[MS-SMB2\] 2.2.26
     pub fn lock_sequence_number(&self) -> u8 {
         (self.lock_sequence & 0x0F) as u8
     }
 
-    /// Returns LockSequenceIndex: the sequence that the request belongs to; 0 for none. \[MS-SMB2\]
-    /// 2.2.26
+    /// Returns LockSequenceIndex, which selects one of the server's entries for repeated LOCKs of
+    /// the open; 0 for none. \[MS-SMB2\] 2.2.26
     pub fn lock_sequence_index(&self) -> u32 {
         self.lock_sequence >> 4
     }

@@ -8,7 +8,8 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::open_enum::open_enum;
 
-/// Length in bytes of the header of a frame, in direct TCP and in the NetBIOS session service.
+/// Length in bytes of the header before each frame, in direct TCP and in the NetBIOS session
+/// service.
 pub const FRAME_HEADER_LEN: usize = 4;
 /// Maximum length in bytes of a message in direct TCP, where the length has 24 bits. \[MS-SMB2\]
 /// 2.1
@@ -26,7 +27,8 @@ pub struct DirectHeader {
 }
 
 impl DirectHeader {
-    /// Decodes the header of a frame. Fails unless the first byte is zero.
+    /// Decodes the 4-byte header before an SMB message in direct TCP. Fails unless the first byte
+    /// is zero.
     pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
         let length = u32::from_be_bytes(header);
         match header[0] {
@@ -35,7 +37,7 @@ impl DirectHeader {
         }
     }
 
-    /// Encodes the header; `None` when the message is longer than [`MAX_DIRECT_LEN`].
+    /// Encodes the 4-byte header; `None` when the message is longer than [`MAX_DIRECT_LEN`].
     pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
         (self.length <= MAX_DIRECT_LEN).then(|| self.length.to_be_bytes())
     }
@@ -62,14 +64,15 @@ open_enum! {
 /// The header before each frame in the NetBIOS session service (port 139). RFC 1002 4.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionHeader {
-    /// Type of the frame, which says whether an SMB message or a control message follows.
+    /// Type of the frame: an SMB message, or a control message such as a session request.
     pub packet_type: SessionPacketType,
-    /// Length of the frame after its header, in bytes.
+    /// Length of the frame after its 4-byte header, in bytes.
     pub length: u32,
 }
 
 impl SessionHeader {
-    /// Decodes the header of a frame. Fails unless the seven reserved flags are zero.
+    /// Decodes the 4-byte header of a frame in the NetBIOS session service. Fails unless the seven
+    /// reserved flags are zero.
     pub fn decode(header: [u8; FRAME_HEADER_LEN]) -> Result<Self, DecodeError> {
         let [packet_type, flags, high, low] = header;
         if flags > 1 {
@@ -81,7 +84,8 @@ impl SessionHeader {
         })
     }
 
-    /// Encodes the header; `None` when the contents are longer than [`MAX_SESSION_LEN`].
+    /// Encodes the 4-byte header of the frame; `None` when the frame is longer than
+    /// [`MAX_SESSION_LEN`].
     pub fn encode(&self) -> Option<[u8; FRAME_HEADER_LEN]> {
         let [_, flags, high, low] = self.length.to_be_bytes();
         (self.length <= MAX_SESSION_LEN).then_some([self.packet_type.0, flags, high, low])
@@ -109,15 +113,16 @@ const MAX_ENCODED_LEN: usize = 255;
 pub struct NetbiosName(pub [u8; NAME_LEN]);
 
 impl NetbiosName {
-    /// The suffix of a name that the workstation service (the client) registers.
+    /// The suffix byte of the NetBIOS name of a client (workstation service).
     pub const WORKSTATION: u8 = 0x00;
-    /// The suffix of a name that the file server service registers.
+    /// The suffix byte of the NetBIOS name of a file server.
     pub const SERVER: u8 = 0x20;
-    /// The name that addresses any file server: "*SMBSERVER".
+    /// The NetBIOS name that addresses any file server: "*SMBSERVER".
     pub const ANY_SERVER: Self = Self(*b"*SMBSERVER      ");
 
-    /// Creates a name in upper case, padded with spaces. `suffix` is the type of service, such as
-    /// [`Self::SERVER`]. `None` when `name` is empty, longer than 15 bytes or not ASCII.
+    /// Makes a NetBIOS name from `name` in upper case, padded with spaces, and `suffix`, the type
+    /// of service, such as [`Self::SERVER`]. `None` when `name` is empty, longer than 15 bytes or
+    /// not ASCII.
     pub fn new(name: &str, suffix: u8) -> Option<Self> {
         let mut bytes = [b' '; NAME_LEN];
         let place = bytes[..NAME_LEN - 1].get_mut(..name.len())?;
@@ -130,7 +135,7 @@ impl NetbiosName {
         Some(Self(bytes))
     }
 
-    /// Returns the characters of the name, without the padding.
+    /// Returns the bytes of the name, without the padding and the suffix.
     pub fn name(&self) -> &[u8] {
         self.0[..NAME_LEN - 1].trim_ascii_end()
     }
@@ -201,7 +206,8 @@ pub struct SessionRequest {
 }
 
 impl SessionRequest {
-    /// Decodes the bytes after the frame header. Fails when a name is truncated or malformed.
+    /// Decodes the two names in a session request: the bytes after its 4-byte header. Fails when a
+    /// name is truncated or malformed.
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         Ok(Self {
@@ -210,7 +216,7 @@ impl SessionRequest {
         })
     }
 
-    /// Appends the encoded frame of 72 bytes, including its header.
+    /// Appends the encoded frame of 72 bytes to `out`, with its 4-byte header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put(&[SessionPacketType::REQUEST.0, 0, 0, 68]);
         self.called.encode(out);
@@ -235,8 +241,8 @@ open_enum! {
     }
 }
 
-/// The server's response to a session request of the NetBIOS session service. RFC 1002 4.3.3 to
-/// 4.3.5
+/// The server's response to a session request of the NetBIOS session service: it accepts, refuses
+/// or redirects the client. RFC 1002 4.3.3 to 4.3.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionResponse {
     /// The server accepts the session.
@@ -253,8 +259,8 @@ pub enum SessionResponse {
 }
 
 impl SessionResponse {
-    /// Decodes the bytes after a frame header of type `packet_type`. Fails when the bytes are too
-    /// short, or the type is not that of a response.
+    /// Decodes the response from the bytes after a frame header of type `packet_type`. Fails when
+    /// the bytes are too short, or the type is not that of a response.
     pub fn decode(packet_type: SessionPacketType, body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         match packet_type {
@@ -271,7 +277,7 @@ impl SessionResponse {
         }
     }
 
-    /// Appends the encoded frame, including its header.
+    /// Appends the encoded frame to `out`, with its 4-byte header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Positive => out.put(&[SessionPacketType::POSITIVE_RESPONSE.0, 0, 0, 0]),
@@ -288,8 +294,8 @@ impl SessionResponse {
     }
 }
 
-/// An encoded keep-alive frame of the NetBIOS session service, which shows that the sender still
-/// responds. RFC 1002 4.3.7
+/// An encoded keep-alive frame of the NetBIOS session service, which keeps the connection open and
+/// needs no response. RFC 1002 4.3.7
 pub const KEEP_ALIVE: [u8; FRAME_HEADER_LEN] = [SessionPacketType::KEEP_ALIVE.0, 0, 0, 0];
 
 fn invalid(field: &'static str, value: u32) -> DecodeError {

@@ -17,16 +17,17 @@ use crate::time::FileTime;
 const REQUEST_LEN: usize = 36;
 const RESPONSE_LEN: usize = 64;
 
-/// A NEGOTIATE request: the client offers dialects and their parameters. \[MS-SMB2\] 2.2.3
+/// A NEGOTIATE request, the first message of a connection: the client offers SMB dialects and their
+/// parameters. \[MS-SMB2\] 2.2.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Whether the client supports or requires signing.
+    /// Whether the client supports message signing or requires it.
     pub security_mode: SecurityMode,
-    /// Features that the client supports.
+    /// Protocol features that the client supports, such as leases and multichannel.
     pub capabilities: Capabilities,
-    /// ClientGuid: identifies the client computer across its connections.
+    /// ClientGuid: a GUID that identifies the client computer on all its connections.
     pub client_guid: Guid,
-    /// The dialects that the client offers, in the order of the message.
+    /// The SMB dialects that the client offers, in the order of the message.
     pub dialects: Vec<Dialect>,
     /// The negotiate contexts: parameters of dialect 3.1.1; empty unless 3.1.1 is among the
     /// dialects.
@@ -100,27 +101,27 @@ fn decode_dialects(reader: &mut Reader<'_>, count: u16) -> Result<Vec<Dialect>, 
         .collect())
 }
 
-/// A NEGOTIATE response: the server selects a dialect and its parameters. \[MS-SMB2\] 2.2.4
+/// A NEGOTIATE response: the server selects an SMB dialect and its parameters. \[MS-SMB2\] 2.2.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Whether the server supports or requires signing.
+    /// Whether the server supports message signing or requires it.
     pub security_mode: SecurityMode,
-    /// The dialect that the server selected.
+    /// The SMB dialect that the server selected.
     pub dialect: Dialect,
-    /// ServerGuid: identifies the server across its connections.
+    /// ServerGuid: a GUID that identifies the server on all its connections.
     pub server_guid: Guid,
-    /// Features that the server supports.
+    /// Protocol features that the server supports, such as leases and multichannel.
     pub capabilities: Capabilities,
     /// Maximum length in bytes of a QUERY_INFO, SET_INFO, QUERY_DIRECTORY, CHANGE_NOTIFY or IOCTL
     /// buffer.
     pub max_transact_size: u32,
-    /// Maximum length of the data of a READ in bytes.
+    /// Maximum length in bytes of the data of a READ that the server accepts.
     pub max_read_size: u32,
-    /// Maximum length of the data of a WRITE in bytes.
+    /// Maximum length in bytes of the data of a WRITE that the server accepts.
     pub max_write_size: u32,
-    /// Time of the server at the response.
+    /// Wall-clock time of the server when it made the response.
     pub system_time: FileTime,
-    /// Start time of the server; servers send 0. \[MS-SMB2\] 3.3.5.4
+    /// Start time of the server; current servers send 0. \[MS-SMB2\] 3.3.5.4
     pub server_start_time: FileTime,
     /// The server's first security token (SPNEGO), which lists its authentication mechanisms; may
     /// be empty.

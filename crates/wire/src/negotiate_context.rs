@@ -10,9 +10,9 @@ use crate::layout::u16_of;
 use crate::open_enum::{open_enum, open_flags};
 use crate::text::Utf16;
 
-/// Maximum number of negotiate contexts in a message; `decode` refuses more. The specification
-/// defines eight types, each at most once; the higher limit leaves space for types of later
-/// versions.
+/// Maximum number of negotiate contexts in a NEGOTIATE message; decoding fails for more. The
+/// specification defines eight types, each at most once; the higher limit leaves space for types of
+/// later versions.
 pub const MAX_CONTEXTS: u16 = 64;
 
 open_enum! {
@@ -125,19 +125,19 @@ open_enum! {
     }
 }
 
-/// The only data of a POSIX_EXTENSIONS_AVAILABLE context: the GUID
-/// 93AD2550-9CB4-11E7-B423-83DE968BCD7C, with the bytes in wire order.
+/// The only data of a POSIX_EXTENSIONS_AVAILABLE negotiate context (SMB3 POSIX extensions): the
+/// GUID 93AD2550-9CB4-11E7-B423-83DE968BCD7C, with the bytes in wire order.
 pub const POSIX_EXTENSIONS: Guid = Guid([
     0x93, 0xAD, 0x25, 0x50, 0x9C, 0xB4, 0x11, 0xE7, 0xB4, 0x23, 0x83, 0xDE, 0x96, 0x8B, 0xCD, 0x7C,
 ]);
 
-/// One negotiate context of a NEGOTIATE request or response, with undecoded data. \[MS-SMB2\]
-/// 2.2.3.1
+/// One negotiate context of a NEGOTIATE request or response: a type and undecoded data. Such
+/// contexts carry the parameters of dialect 3.1.1. \[MS-SMB2\] 2.2.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawContext<'a> {
-    /// Type of the context, which defines the format of the data.
+    /// Type of the negotiate context, which defines the format of the data.
     pub context_type: ContextType,
-    /// Data of the context, not decoded.
+    /// Data of the negotiate context, not decoded.
     pub data: &'a [u8],
 }
 
@@ -200,11 +200,11 @@ fn decode_ids<T>(
         .collect())
 }
 
-/// Data of a PREAUTH_INTEGRITY_CAPABILITIES negotiate context: the hash algorithms for
-/// preauthentication integrity. \[MS-SMB2\] 2.2.3.1.1
+/// Data of a PREAUTH_INTEGRITY_CAPABILITIES negotiate context: the algorithms for the hash of the
+/// first messages, which protects them from changes. \[MS-SMB2\] 2.2.3.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreauthIntegrity<'a> {
-    /// Request: the hash algorithms that the client supports. Response: the selected one.
+    /// In a request, the hash algorithms that the client supports. In a response, the selected one.
     pub hash_algorithms: Vec<HashAlgorithm>,
     /// Random bytes of the sender, which make its NEGOTIATE message unpredictable.
     pub salt: &'a [u8],
@@ -236,12 +236,12 @@ impl<'a> PreauthIntegrity<'a> {
     }
 }
 
-/// Data of an ENCRYPTION_CAPABILITIES negotiate context: the ciphers of a peer. \[MS-SMB2\]
-/// 2.2.3.1.2
+/// Data of an ENCRYPTION_CAPABILITIES negotiate context: the encryption algorithms that the client
+/// offers or the server selects. \[MS-SMB2\] 2.2.3.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
-    /// Request: the ciphers that the client supports, the preferred one first. Response: the
-    /// selected one, or NONE.
+    /// In a request, the ciphers that the client supports, the preferred one first. In a response,
+    /// the selected one, or NONE.
     pub ciphers: Vec<Cipher>,
 }
 
@@ -266,13 +266,15 @@ impl Encryption {
     }
 }
 
-/// Data of a COMPRESSION_CAPABILITIES negotiate context: the compression algorithms of a peer.
-/// \[MS-SMB2\] 2.2.3.1.3
+/// Data of a COMPRESSION_CAPABILITIES negotiate context: the compression algorithms that the client
+/// offers or the server selects. \[MS-SMB2\] 2.2.3.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// Whether the peer supports chained compression.
+    /// Flags of the context: whether the sender supports chained compression, with several
+    /// algorithms in a message.
     pub flags: CompressionFlags,
-    /// Request: the algorithms that the client supports. Response: the selected ones, or NONE.
+    /// In a request, the algorithms that the client supports. In a response, the selected ones, or
+    /// NONE.
     pub algorithms: Vec<CompressionAlgorithm>,
 }
 
@@ -308,8 +310,8 @@ impl Compression {
 pub struct NetName<'a>(pub Utf16<'a>);
 
 impl<'a> NetName<'a> {
-    /// Wraps the data of a NETNAME_NEGOTIATE_CONTEXT_ID context, all of which is the name. Never
-    /// fails.
+    /// Makes the name from the data of a NETNAME_NEGOTIATE_CONTEXT_ID context, all of which is the
+    /// name. Never fails; does not check the UTF-16.
     pub fn decode(data: &'a [u8]) -> Self {
         Self(Utf16(data))
     }
@@ -320,10 +322,12 @@ impl<'a> NetName<'a> {
     }
 }
 
-/// Data of a TRANSPORT_CAPABILITIES negotiate context. \[MS-SMB2\] 2.2.3.1.5
+/// Data of a TRANSPORT_CAPABILITIES negotiate context: whether the encryption of the transport,
+/// such as QUIC, can replace SMB encryption. \[MS-SMB2\] 2.2.3.1.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Whether the peer accepts the encryption of the transport instead of SMB encryption.
+    /// Flags of the context: whether the sender accepts the encryption of the transport instead of
+    /// SMB encryption.
     pub flags: TransportFlags,
 }
 
@@ -345,7 +349,8 @@ impl Transport {
 /// data that RDMA transfers. \[MS-SMB2\] 2.2.3.1.6
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RdmaTransforms {
-    /// Request: the transforms that the client supports. Response: those that the server selected.
+    /// In a request, the transforms that the client supports. In a response, those that the server
+    /// selected.
     pub transforms: Vec<RdmaTransform>,
 }
 
@@ -372,12 +377,12 @@ impl RdmaTransforms {
     }
 }
 
-/// Data of a SIGNING_CAPABILITIES negotiate context: the signing algorithms of a peer. \[MS-SMB2\]
-/// 2.2.3.1.7
+/// Data of a SIGNING_CAPABILITIES negotiate context: the signing algorithms that the client offers
+/// or the server selects. \[MS-SMB2\] 2.2.3.1.7
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signing {
-    /// Request: the algorithms that the client supports, the preferred one first. Response: the
-    /// selected one.
+    /// In a request, the algorithms that the client supports, the preferred one first. In a
+    /// response, the selected one.
     pub algorithms: Vec<SigningAlgorithm>,
 }
 

@@ -11,22 +11,23 @@ use core::ops::BitOr;
 /// The first eight bytes of every NTLM message. [MS-NLMP] 2.2.1
 pub const SIGNATURE: [u8; 8] = *b"NTLMSSP\0";
 
-/// Length in bytes of the MIC (message integrity code) of an AUTHENTICATE message. [MS-NLMP]
+/// Length in bytes of the MIC (message integrity code) of an NTLM AUTHENTICATE message. [MS-NLMP]
 /// 2.2.1.3
 pub const MIC_LEN: usize = 16;
 
-/// Offset in bytes of the MIC (message integrity code) in an AUTHENTICATE message. [MS-NLMP]
+/// Offset in bytes of the MIC (message integrity code) in an NTLM AUTHENTICATE message. [MS-NLMP]
 /// 2.2.1.3
 pub const MIC_OFFSET: usize = 72;
 
-/// Maximum number of pairs in a target info that [`AvPairs`] accepts; the specification defines 11
-/// identifiers.
+/// Maximum number of AV_PAIRs in a target info of NTLM that [`AvPairs`] accepts. The specification
+/// defines 11 identifiers.
 pub const AV_PAIRS_MAX: usize = 64;
 
-/// NEGOTIATE_MESSAGE, the first NTLM message of the client, which offers flags. [MS-NLMP] 2.2.1.1
+/// NEGOTIATE_MESSAGE: the first message of an NTLM login, from client to server, which offers
+/// capabilities. [MS-NLMP] 2.2.1.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
-    /// The flags that the client offers.
+    /// The capabilities (NTLM flags) that the client offers.
     pub flags: Flags,
     /// Domain of the client in the client's OEM code page; usually empty.
     pub domain: &'a [u8],
@@ -40,14 +41,14 @@ pub struct Negotiate<'a> {
 /// challenge of the server. [MS-NLMP] 2.2.1.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
-    /// The flags that the server grants.
+    /// The capabilities (NTLM flags) that the server grants.
     pub flags: Flags,
     /// Name of the server or its domain, in UTF-16LE, or in an OEM code page without
     /// [`Flags::UNICODE`].
     pub target_name: &'a [u8],
     /// Eight random bytes of the server, over which the client computes its proof of the password.
     pub server_challenge: [u8; 8],
-    /// Names and time of the server, an encoded list of [`AvPairs`]; empty without
+    /// Names and time of the server: a list of AV_PAIRs, which [`AvPairs`] decodes; empty without
     /// [`Flags::TARGET_INFO`].
     pub target_info: &'a [u8],
     /// Version of the server's operating system; `None` without [`Flags::VERSION`].
@@ -59,12 +60,13 @@ pub struct Challenge<'a> {
 /// password. [MS-NLMP] 2.2.1.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticate<'a> {
-    /// The flags that both peers offer.
+    /// The capabilities (NTLM flags) that both peers offer.
     pub flags: Flags,
-    /// The LM or LMv2 response, 24 bytes; current clients send zeros, or no bytes.
+    /// The LM or LMv2 response to the server's challenge, 24 bytes; current clients send zeros, or
+    /// no bytes.
     pub lm_response: &'a [u8],
-    /// The encoded [`Ntlmv2Response`], or the 24 bytes of an NTLMv1 response; empty for an
-    /// anonymous client.
+    /// The client's response to the server's challenge: an encoded [`Ntlmv2Response`], or the 24
+    /// bytes of an NTLMv1 response; empty for an anonymous client.
     pub nt_response: &'a [u8],
     /// Domain of the account, in UTF-16LE, or in an OEM code page without [`Flags::UNICODE`].
     pub domain: &'a [u8],
@@ -79,11 +81,12 @@ pub struct Authenticate<'a> {
     /// Version of the client's operating system; `None` without [`Flags::VERSION`].
     pub version: Option<Version>,
     /// The 16 bytes at [`MIC_OFFSET`]; `None` when the variable part of the message starts before
-    /// their end. They are a MIC only if the client's target info has [`AvFlags::MIC`].
+    /// their end. They are a MIC (message integrity code) only if the client's target info has
+    /// [`AvFlags::MIC`].
     pub mic: Option<[u8; MIC_LEN]>,
 }
 
-/// A decoded NTLM message of any of the three types.
+/// A decoded NTLM message: NEGOTIATE, CHALLENGE or AUTHENTICATE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The first message of the client.
@@ -94,67 +97,72 @@ pub enum Message<'a> {
     Authenticate(Authenticate<'a>),
 }
 
-/// NTLMv2_RESPONSE: the proof of the password in an AUTHENTICATE message. [MS-NLMP] 2.2.2.7,
-/// 2.2.2.8
+/// NTLMv2_RESPONSE: the client's proof of the password in an NTLM AUTHENTICATE message. [MS-NLMP]
+/// 2.2.2.7, 2.2.2.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ntlmv2Response<'a> {
     /// NTProofStr: an HMAC over the server's challenge and `client_data`, with a key from the
     /// password.
     pub proof: [u8; 16],
     /// NTLMv2_CLIENT_CHALLENGE: the encoded data of the client that the proof covers. The fields
-    /// below are parts of it.
+    /// `timestamp`, `client_challenge` and `target_info` are decoded from it.
     pub client_data: &'a [u8],
-    /// Time of the response, in units of 100 ns since 1601-01-01 UTC.
+    /// Time at which the client made the response, in units of 100 ns since 1601-01-01 UTC.
     pub timestamp: u64,
     /// ChallengeFromClient: eight random bytes of the client.
     pub client_challenge: [u8; 8],
-    /// The encoded list of [`AvPairs`]: those of the server and the additions of the client.
+    /// The encoded list of [`AvPairs`] in the response: those of the server and the additions of
+    /// the client.
     pub target_info: &'a [u8],
 }
 
-/// Capabilities that NTLM peers negotiate (NEGOTIATE flags). Unknown bits are preserved. [MS-NLMP]
-/// 2.2.2.5
+/// Capabilities that the peers of an NTLM login negotiate (NEGOTIATE flags), a bit mask. Unknown
+/// bits are preserved. [MS-NLMP] 2.2.2.5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
 impl Flags {
-    /// Names in the messages are in UTF-16LE.
+    /// NTLM capability: names in the messages are in UTF-16LE.
     pub const UNICODE: Self = Self(0x0000_0001);
-    /// Names in the messages are in an OEM code page. UNICODE has precedence.
+    /// NTLM capability: names in the messages are in an OEM code page. UNICODE has precedence.
     pub const OEM: Self = Self(0x0000_0002);
-    /// The client asks for a target name in the CHALLENGE.
+    /// NTLM capability: the client asks for a target name in the CHALLENGE message.
     pub const REQUEST_TARGET: Self = Self(0x0000_0004);
-    /// The peers can sign messages with keys of the session.
+    /// NTLM capability: the peers can sign messages with keys of the session.
     pub const SIGN: Self = Self(0x0000_0010);
-    /// The peers can encrypt messages with keys of the session.
+    /// NTLM capability: the peers can encrypt messages with keys of the session.
     pub const SEAL: Self = Self(0x0000_0020);
-    /// The session key derives from the LM hash, which is obsolete.
+    /// NTLM capability: the session key derives from the LM hash, which is obsolete.
     pub const LM_KEY: Self = Self(0x0000_0080);
-    /// The peer supports NTLM session security, version 1 or later. Every peer sets it.
+    /// NTLM capability: the peer supports NTLM session security, version 1 or later. Every peer
+    /// sets it.
     pub const NTLM: Self = Self(0x0000_0200);
-    /// The client logs in without a user name and password (NTLMSSP_NEGOTIATE_ANONYMOUS).
+    /// NTLM capability: the client logs in without a user name and password
+    /// (NTLMSSP_NEGOTIATE_ANONYMOUS).
     pub const ANONYMOUS: Self = Self(0x0000_0800);
-    /// The NEGOTIATE contains the domain of the client.
+    /// NTLM capability: the NEGOTIATE message contains the domain of the client.
     pub const OEM_DOMAIN_SUPPLIED: Self = Self(0x0000_1000);
-    /// The NEGOTIATE contains the name of the client computer.
+    /// NTLM capability: the NEGOTIATE message contains the name of the client computer.
     pub const OEM_WORKSTATION_SUPPLIED: Self = Self(0x0000_2000);
-    /// Every message of the session has a signature, which is a constant without SIGN.
+    /// NTLM capability: every message of the session has a signature, which is a constant without
+    /// SIGN.
     pub const ALWAYS_SIGN: Self = Self(0x0000_8000);
-    /// The target name in the CHALLENGE is the name of a domain.
+    /// NTLM capability: the target name in the CHALLENGE message is the name of a domain.
     pub const TARGET_TYPE_DOMAIN: Self = Self(0x0001_0000);
-    /// The target name in the CHALLENGE is the name of a server.
+    /// NTLM capability: the target name in the CHALLENGE message is the name of a server.
     pub const TARGET_TYPE_SERVER: Self = Self(0x0002_0000);
-    /// The peers use NTLMv2 session security, with HMAC-MD5 signatures.
+    /// NTLM capability: the peers use NTLMv2 session security, with HMAC-MD5 signatures.
     pub const EXTENDED_SESSION_SECURITY: Self = Self(0x0008_0000);
-    /// The CHALLENGE contains a target info.
+    /// NTLM capability: the CHALLENGE message contains a target info, a list of names of the
+    /// server.
     pub const TARGET_INFO: Self = Self(0x0080_0000);
-    /// The message contains a version.
+    /// NTLM capability: the message contains the version of the sender's operating system.
     pub const VERSION: Self = Self(0x0200_0000);
-    /// Keys for encryption have 128 bits.
+    /// NTLM capability: keys for encryption have 128 bits.
     pub const KEY_128: Self = Self(0x2000_0000);
-    /// The client chooses a random session key and sends it encrypted.
+    /// NTLM capability: the client chooses a random session key and sends it encrypted.
     pub const KEY_EXCHANGE: Self = Self(0x4000_0000);
-    /// Keys for encryption have 56 bits, unless KEY_128 is set as well.
+    /// NTLM capability: keys for encryption have 56 bits, unless KEY_128 is set as well.
     pub const KEY_56: Self = Self(0x8000_0000);
 
     /// Returns true if every bit of `flags` is set in this value.
@@ -162,7 +170,7 @@ impl Flags {
         self.0 & flags.0 == flags.0
     }
 
-    /// Returns these flags without those in `flags`.
+    /// Returns these flags without the bits that are set in `flags`.
     #[must_use]
     pub const fn without(self, flags: Self) -> Self {
         Self(self.0 & !flags.0)
@@ -176,56 +184,60 @@ impl BitOr for Flags {
     }
 }
 
-/// Version of the sender's operating system, as 8 bytes in wire order. It is for debugging only.
-/// [MS-NLMP] 2.2.2.10
+/// Version of the operating system of the sender of an NTLM message, as 8 bytes in wire order. It
+/// is for debugging only. [MS-NLMP] 2.2.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(pub [u8; 8]);
 
 impl Version {
-    /// The version that Windows 10 and Server 2016 and later send: 10.0, NTLM revision 15.
+    /// The NTLM version field of Windows 10, Server 2016 and later: 10.0, NTLM revision 15.
     pub const WINDOWS_10: Self = Self([10, 0, 0, 0, 0, 0, 0, 15]);
 }
 
-/// The identifier of an AV_PAIR, a typed value in a target info. Unknown identifiers are preserved.
-/// [MS-NLMP] 2.2.2.1
+/// The identifier of an AV_PAIR: a typed value in the target info of an NTLM message. Unknown
+/// identifiers are preserved. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvId(pub u16);
 
 impl AvId {
-    /// The end of the list. It has no value.
+    /// AV_PAIR that ends a list (MsvAvEOL). It has no value.
     pub const EOL: Self = Self(0);
-    /// The NetBIOS name of the server, in UTF-16LE.
+    /// AV_PAIR with the NetBIOS name of the server, in UTF-16LE.
     pub const NETBIOS_COMPUTER_NAME: Self = Self(1);
-    /// The NetBIOS name of the server's domain, in UTF-16LE.
+    /// AV_PAIR with the NetBIOS name of the server's domain, in UTF-16LE.
     pub const NETBIOS_DOMAIN_NAME: Self = Self(2);
-    /// The fully qualified host name of the server, in UTF-16LE.
+    /// AV_PAIR with the fully qualified DNS name of the server, in UTF-16LE.
     pub const DNS_COMPUTER_NAME: Self = Self(3);
-    /// The DNS name of the server's domain, in UTF-16LE.
+    /// AV_PAIR with the DNS name of the server's domain, in UTF-16LE.
     pub const DNS_DOMAIN_NAME: Self = Self(4);
-    /// The DNS name of the server's forest, in UTF-16LE.
+    /// AV_PAIR with the DNS name of the server's Active Directory forest, in UTF-16LE.
     pub const DNS_TREE_NAME: Self = Self(5);
-    /// Flags of the client: an [`AvFlags`] of 4 bytes.
+    /// AV_PAIR with flags of the client: an [`AvFlags`] of 4 bytes.
     pub const FLAGS: Self = Self(6);
-    /// Time of the server: a FILETIME of 8 bytes.
+    /// AV_PAIR with the time of the server: a FILETIME of 8 bytes (units of 100 ns since 1601).
     pub const TIMESTAMP: Self = Self(7);
-    /// Data that identify the client computer, for authentications on the same computer.
+    /// AV_PAIR with data that identify the client computer, for authentications on the same
+    /// computer.
     pub const SINGLE_HOST: Self = Self(8);
-    /// The service principal name of the server that the client means to reach, in UTF-16LE.
+    /// AV_PAIR with the service principal name of the server that the client means to reach, in
+    /// UTF-16LE.
     pub const TARGET_NAME: Self = Self(9);
-    /// An MD5 hash of 16 bytes that ties the authentication to a TLS channel; zeros for none.
+    /// AV_PAIR with an MD5 hash of 16 bytes that ties the authentication to a TLS channel; zeros
+    /// for none.
     pub const CHANNEL_BINDINGS: Self = Self(10);
 }
 
-/// Flags in the client's target info, the value of [`AvId::FLAGS`]. [MS-NLMP] 2.2.2.1
+/// Flags of the client in the target info of an NTLM AUTHENTICATE message: the value of
+/// [`AvId::FLAGS`]. [MS-NLMP] 2.2.2.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AvFlags(pub u32);
 
 impl AvFlags {
-    /// A policy restricts the authentication of the account.
+    /// Flag: a policy restricts the authentication of the account.
     pub const CONSTRAINED: Self = Self(1);
-    /// The AUTHENTICATE carries a MIC (message integrity code).
+    /// Flag: the AUTHENTICATE message carries a MIC (message integrity code).
     pub const MIC: Self = Self(2);
-    /// The target name is from a source that the client does not trust.
+    /// Flag: the client got the target name from a source that it does not trust.
     pub const UNTRUSTED_TARGET: Self = Self(4);
 
     /// Returns true if every bit of `flags` is set in this value.
@@ -234,8 +246,9 @@ impl AvFlags {
     }
 }
 
-/// Iterates over the AV_PAIRs (identifier and value) of a target info, up to MsvAvEOL. A malformed
-/// list gives an error, which ends the iteration. [MS-NLMP] 2.2.2.1
+/// Iterates over the AV_PAIRs (identifier and value) of a target info of NTLM, up to the pair that
+/// ends the list (MsvAvEOL). A malformed list gives an error, which ends the iteration. [MS-NLMP]
+/// 2.2.2.1
 #[derive(Clone, Debug)]
 pub struct AvPairs<'a> {
     rest: &'a [u8],
@@ -243,7 +256,7 @@ pub struct AvPairs<'a> {
     ended: bool,
 }
 
-/// Why bytes are not a valid NTLM message.
+/// The reason why bytes are not a valid NTLM message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// The message ends within its fixed part.
@@ -279,7 +292,8 @@ impl<'a> Message<'a> {
 impl<'a> Negotiate<'a> {
     const TYPE: u32 = 1;
 
-    /// Decodes a NEGOTIATE message. The fields after the flags may be absent. [MS-NLMP] 2.2.1.1
+    /// Decodes an NTLM NEGOTIATE message. The fields after the flags may be absent. [MS-NLMP]
+    /// 2.2.1.1
     ///
     /// # Errors
     /// Fails when `bytes` is truncated or another message, or a field points outside `bytes`.
@@ -298,7 +312,7 @@ impl<'a> Negotiate<'a> {
         })
     }
 
-    /// Encodes the NEGOTIATE message. Panics when a field is longer than 65,535 bytes.
+    /// Encodes the NTLM NEGOTIATE message. Panics when a field is longer than 65,535 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut message = Writer::new(Self::TYPE, 40);
         message.put(12, &self.flags.0.to_le_bytes());
@@ -315,7 +329,7 @@ impl<'a> Negotiate<'a> {
 impl<'a> Challenge<'a> {
     const TYPE: u32 = 2;
 
-    /// Decodes a CHALLENGE message. [MS-NLMP] 2.2.1.2
+    /// Decodes an NTLM CHALLENGE message. [MS-NLMP] 2.2.1.2
     ///
     /// # Errors
     /// Fails when `bytes` is truncated or another message, or a field points outside `bytes`.
@@ -336,7 +350,7 @@ impl<'a> Challenge<'a> {
         })
     }
 
-    /// Encodes the CHALLENGE message. Panics when a field is longer than 65,535 bytes.
+    /// Encodes the NTLM CHALLENGE message. Panics when a field is longer than 65,535 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut message = Writer::new(Self::TYPE, 56);
         message.put(20, &self.flags.0.to_le_bytes());
@@ -352,7 +366,7 @@ impl<'a> Authenticate<'a> {
     const TYPE: u32 = 3;
     const FIELDS: [usize; 6] = [12, 20, 28, 36, 44, 52];
 
-    /// Decodes an AUTHENTICATE message. [MS-NLMP] 2.2.1.3
+    /// Decodes an NTLM AUTHENTICATE message. [MS-NLMP] 2.2.1.3
     ///
     /// # Errors
     /// Fails when `bytes` is truncated or another message, or a field points outside `bytes`.
@@ -382,7 +396,7 @@ impl<'a> Authenticate<'a> {
         })
     }
 
-    /// Encodes the AUTHENTICATE message. Panics when a field is longer than 65,535 bytes.
+    /// Encodes the NTLM AUTHENTICATE message. Panics when a field is longer than 65,535 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mic_len = if self.mic.is_some() { MIC_LEN } else { 0 };
         let mut message = Writer::new(Self::TYPE, MIC_OFFSET + mic_len);
@@ -404,7 +418,8 @@ impl<'a> Ntlmv2Response<'a> {
     /// Length in bytes of the proof and of the fixed part of the client's data. [MS-NLMP] 2.2.2.7
     const FIXED_LEN: usize = 16 + 28;
 
-    /// Decodes the NT response of an AUTHENTICATE message and checks its target info.
+    /// Decodes the NT response of an AUTHENTICATE message as an NTLMv2 response, and checks its
+    /// target info.
     ///
     /// # Errors
     /// Fails when `response` is truncated, is an NTLMv1 response, or its target info is not well
@@ -438,7 +453,8 @@ impl<'a> Ntlmv2Response<'a> {
         data
     }
 
-    /// Returns the flags in the client's target info; no flags when it has none.
+    /// Returns the client's flags (MsvAvFlags) in the target info of the response; no flags when it
+    /// has none.
     pub fn av_flags(&self) -> AvFlags {
         let value = AvPairs::new(self.target_info).find(AvId::FLAGS);
         AvFlags(
@@ -450,7 +466,7 @@ impl<'a> Ntlmv2Response<'a> {
 }
 
 impl<'a> AvPairs<'a> {
-    /// Creates the iterator over the pairs of an encoded target info.
+    /// Makes the iterator over the pairs of `target_info`, an encoded list of AV_PAIRs.
     pub const fn new(target_info: &'a [u8]) -> Self {
         Self {
             rest: target_info,
@@ -459,16 +475,16 @@ impl<'a> AvPairs<'a> {
         }
     }
 
-    /// Returns the value of the first pair with this identifier; `None` when no pair before the end
-    /// or the first malformed one has it.
+    /// Returns the value of the first pair with the identifier `id`; `None` when no pair has it
+    /// before the end of the list or its first malformed pair.
     pub fn find(self, id: AvId) -> Option<&'a [u8]> {
         self.map_while(Result::ok)
             .find(|(found, _)| *found == id)
             .map(|(_, value)| value)
     }
 
-    /// Appends one pair to an encoded target info. The caller appends [`AvId::EOL`] as the last
-    /// pair.
+    /// Appends one AV_PAIR with the identifier `id` and the value `value` to an encoded target
+    /// info. The caller appends [`AvId::EOL`] as the last pair.
     ///
     /// # Panics
     /// Panics when the value is longer than 65,535 bytes.

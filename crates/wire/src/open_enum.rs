@@ -43,7 +43,7 @@ macro_rules! open_flags {
         pub struct $name(pub $int);
 
         impl $name {
-            /// The value with no bit set.
+            /// The value with no flag set: 0.
             pub const NONE: Self = Self(0);
             $($(#[$item])* pub const $constant: Self = Self($value);)*
 
@@ -57,12 +57,12 @@ macro_rules! open_flags {
                 self.0 & other.0 != 0
             }
 
-            /// Returns the bits of this value without those of `other`.
+            /// Returns this value without the bits that are set in `other`.
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Returns true if no bit is set.
+            /// Returns true if no flag is set: the value is 0.
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
             }

@@ -17,11 +17,11 @@ const LEASE_NOTIFICATION_SIZE: u16 = 44;
 /// StructureSize of the acknowledgment and response of a lease break.
 const LEASE_SIZE: u16 = 36;
 
-/// The body that the notification, acknowledgment and response of an oplock break share.
-/// \[MS-SMB2\] 2.2.23.1, 2.2.24.1, 2.2.25.1
+/// The body that three OPLOCK_BREAK messages about an oplock share: the server's notification, the
+/// client's acknowledgment, and the server's response. \[MS-SMB2\] 2.2.23.1, 2.2.24.1, 2.2.25.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OplockBreak {
-    /// The level of the oplock after the break.
+    /// The level of the oplock after the break, which the server reduces.
     pub oplock_level: OplockLevel,
     /// FileId of the open that holds the oplock.
     pub file_id: FileId,
@@ -53,19 +53,19 @@ open_flags! {
     }
 }
 
-/// The server's notification of a lease break: the client loses some of the caching. \[MS-SMB2\]
-/// 2.2.23.2
+/// The server's notification of a lease break: the client loses caching rights (read, handle or
+/// write). \[MS-SMB2\] 2.2.23.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBreakNotification {
     /// Number of state changes of the lease, including this one; 0 for a lease of version 1.
     pub new_epoch: u16,
-    /// Whether the client must acknowledge the break.
+    /// Flags of the notification: whether the client must acknowledge the break.
     pub flags: LeaseBreakFlags,
     /// LeaseKey: the client's identifier of the lease.
     pub lease_key: Guid,
-    /// The caching that the lease allows before the break.
+    /// The caching rights of the lease before the break.
     pub current_lease_state: LeaseState,
-    /// The caching that the lease allows after the break.
+    /// The caching rights of the lease after the break.
     pub new_lease_state: LeaseState,
 }
 
@@ -98,13 +98,13 @@ impl LeaseBreakNotification {
     }
 }
 
-/// The body that the client's acknowledgment and the server's response of a lease break share.
-/// \[MS-SMB2\] 2.2.24.2, 2.2.25.2
+/// The body that two OPLOCK_BREAK messages about a lease share: the client's acknowledgment and the
+/// server's response. \[MS-SMB2\] 2.2.24.2, 2.2.25.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBreak {
     /// LeaseKey: the client's identifier of the lease.
     pub lease_key: Guid,
-    /// The caching that the lease allows after the break.
+    /// The caching rights of the lease after the break.
     pub lease_state: LeaseState,
 }
 
@@ -131,8 +131,8 @@ impl LeaseBreak {
     }
 }
 
-/// The server's notification of a break; StructureSize distinguishes the variants. \[MS-SMB2\]
-/// 2.2.23
+/// The server's OPLOCK_BREAK notification, of the break of an oplock or a lease. StructureSize
+/// distinguishes the two on the wire. \[MS-SMB2\] 2.2.23
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
     /// The server breaks an oplock.
@@ -166,8 +166,8 @@ impl Notification {
     }
 }
 
-/// The client's acknowledgment of a break; StructureSize distinguishes the variants. \[MS-SMB2\]
-/// 2.2.24
+/// The client's OPLOCK_BREAK acknowledgment, of the break of an oplock or a lease. StructureSize
+/// distinguishes the two on the wire. \[MS-SMB2\] 2.2.24
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The client acknowledges the break of an oplock.
@@ -199,8 +199,8 @@ impl Request {
     }
 }
 
-/// The server's response to the acknowledgment of a break; StructureSize distinguishes the
-/// variants. \[MS-SMB2\] 2.2.25
+/// The server's OPLOCK_BREAK response to an acknowledgment, for an oplock or a lease. StructureSize
+/// distinguishes the two on the wire. \[MS-SMB2\] 2.2.25
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
     /// The server accepts the acknowledgment of an oplock break.

@@ -32,7 +32,7 @@ open_enum! {
 }
 
 /// Permissions and type of a Unix file in the SMB3 POSIX extensions. Bits 0 to 11 are those of
-/// chmod(2), bits 12 to 14 are a [`PosixFileType`].
+/// chmod(2), bits 12 to 14 are a [`PosixFileType`], which differs from that in `st_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct PosixMode(pub u32);
 
@@ -56,7 +56,8 @@ const UNIX_TYPES: [(u32, PosixFileType); 7] = [
 ];
 
 impl PosixMode {
-    /// Converts a `st_mode` of stat(2). A file type that the extensions do not have becomes FILE.
+    /// Makes a mode of the SMB3 POSIX extensions from a `st_mode` of stat(2). A file type that the
+    /// extensions do not have becomes FILE.
     pub fn from_unix(mode: u32) -> Self {
         let file_type = UNIX_TYPES
             .iter()
@@ -65,7 +66,7 @@ impl PosixMode {
         Self(mode & PERMISSIONS | file_type.0 << TYPE_SHIFT)
     }
 
-    /// Converts to a `st_mode` of stat(2); `None` for a file type that Unix does not have.
+    /// Converts the mode to a `st_mode` of stat(2); `None` for a file type that Unix does not have.
     pub fn to_unix(self) -> Option<u32> {
         let file_type = self.file_type();
         UNIX_TYPES
@@ -79,14 +80,14 @@ impl PosixMode {
         self.0 & PERMISSIONS
     }
 
-    /// Returns the type of the file.
+    /// Returns the type of the file: regular file, directory, symbolic link or special file.
     pub const fn file_type(self) -> PosixFileType {
         PosixFileType(self.0 >> TYPE_SHIFT & TYPE_MASK)
     }
 }
 
-/// Unix attributes of a file: the data of the POSIX create context in a response, with decoded
-/// SIDs. The POSIX information classes end with the same fields.
+/// Unix attributes of a file: the data of the POSIX create context in a CREATE response, with
+/// decoded SIDs. The POSIX information classes end with the same fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PosixCreateResponse {
     /// Number of hard links of the file.
@@ -219,13 +220,13 @@ fn read_device(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
 /// of the SMB3 POSIX extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FsPosixInformation {
-    /// Preferred length of a transfer in bytes.
+    /// Preferred length of a read or write in bytes.
     pub optimal_transfer_size: u32,
-    /// Length of a block in bytes. Blocks are the unit of the next three fields.
+    /// Length of a block in bytes. Fields with a number of blocks use this unit.
     pub block_size: u32,
     /// Total number of blocks of the file system.
     pub total_blocks: u64,
-    /// Number of free blocks, including those reserved for the superuser.
+    /// Number of free blocks of the file system, including those reserved for the superuser.
     pub blocks_available: u64,
     /// Number of free blocks that the user may use.
     pub user_blocks_available: u64,

@@ -33,15 +33,15 @@ pub struct Request<'a> {
     /// Information class that defines the format of the entries, the number of a
     /// [`FileInfoClass`](crate::fscc::FileInfoClass). \[MS-FSCC\] 2.4
     pub file_information_class: u8,
-    /// Where the listing continues, and whether it returns only one entry.
+    /// Flags of the request: where the listing continues, and whether it returns only one entry.
     pub flags: QueryDirectoryFlags,
-    /// FileIndex of the entry to continue from; valid only with INDEX_SPECIFIED.
+    /// FileIndex of the entry to continue from; valid only with the flag INDEX_SPECIFIED.
     pub file_index: u32,
-    /// FileId of the open directory, as the server returned it in the CREATE response.
+    /// FileId of the directory to list, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Search pattern for names, with the wildcards `*` and `?`.
+    /// Search pattern for the names of entries, with the wildcards `*` and `?`.
     pub pattern: Utf16<'a>,
-    /// Maximum length of the output buffer in the response, in bytes.
+    /// Maximum length in bytes of the list of entries in the QUERY_DIRECTORY response.
     pub output_buffer_length: u32,
 }
 

@@ -67,22 +67,25 @@ open_flags! {
 /// \[MS-SMB2\] 2.2.37
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The kind of object that the client queries.
+    /// The kind of information that the client queries: about a file, a file system, security or
+    /// quotas.
     pub info_type: InfoType,
-    /// Information class that defines the format of the response: the number of a FileInfoClass or,
-    /// for a file system, an FsInfoClass; 0 for a security descriptor. \[MS-FSCC\] 2.4, 2.5
+    /// Information class: the number of a FileInfoClass or, for a file system, of an FsInfoClass,
+    /// which defines the format of the response; 0 for a security descriptor. \[MS-FSCC\] 2.4, 2.5
     pub file_info_class: u8,
-    /// Maximum length of the output buffer in the response, in bytes.
+    /// Maximum length in bytes of the information in the QUERY_INFO response.
     pub output_buffer_length: u32,
-    /// For a security descriptor, the queried parts as [`SecurityInformation`]; for extended
-    /// attributes, the index to continue from.
+    /// For a security descriptor, the parts that the client queries, as [`SecurityInformation`];
+    /// for extended attributes, the index from which the list continues; otherwise 0.
     pub additional_information: u32,
     /// For extended attributes and quotas, where the list starts and whether the server returns one
     /// entry only (SL_RESTART_SCAN, SL_RETURN_SINGLE_ENTRY, SL_INDEX_SPECIFIED); 0 otherwise.
     pub flags: QueryInfoFlags,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the open that the query is about, as the server returned it in the CREATE
+    /// response.
     pub file_id: FileId,
-    /// Names of the queried extended attributes, or a query of quotas; otherwise empty.
+    /// Names of the extended attributes that the client queries, or a query of quotas; otherwise
+    /// empty.
     pub input: &'a [u8],
 }
 

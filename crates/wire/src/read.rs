@@ -12,7 +12,8 @@ use crate::open_enum::{open_enum, open_flags};
 const REQUEST_LEN: usize = 48;
 const RESPONSE_LEN: usize = 16;
 
-/// Offset in bytes of the data in an encoded READ response: directly after the fixed part.
+/// Offset in bytes of the data in a READ response that this crate encodes: directly after the
+/// header and the fixed part.
 pub const DATA_OFFSET: u8 = 80;
 
 const _: () = assert!(DATA_OFFSET as usize == HEADER_LEN + RESPONSE_LEN);
@@ -45,23 +46,27 @@ open_enum! {
 /// A READ request: the client reads from an open file or pipe. \[MS-SMB2\] 2.2.19
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The offset that the client prefers for the data in the response. Servers ignore it.
+    /// Preferred offset of the data in the response, from the start of its SMB2 header in bytes.
+    /// Servers ignore it.
     pub padding: u8,
-    /// Whether the server bypasses its cache, and whether it may compress the response.
+    /// Flags of the request: whether the server bypasses its cache, and whether it may compress the
+    /// response.
     pub flags: ReadFlags,
-    /// Maximum number of bytes that the server returns.
+    /// Maximum number of bytes that the READ returns.
     pub length: u32,
     /// Offset of the first byte to read, in bytes from the start of the file. Ignored for a pipe.
     pub offset: u64,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the file or pipe to read, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Minimum number of bytes to return. The server fails a request for which it has fewer bytes.
+    /// Minimum number of bytes that the READ returns. The server fails the request if it has fewer
+    /// bytes.
     pub minimum_count: u32,
-    /// Whether the message carries the data, or RDMA transfers them.
+    /// Whether the response carries the data, or the server writes them to the client's memory by
+    /// RDMA.
     pub channel: Channel,
     /// Number of bytes that the client intends to read after this request, as a hint; usually 0.
     pub remaining_bytes: u32,
-    /// Buffer descriptors of the client's memory for RDMA; empty without RDMA.
+    /// Encoded buffer descriptors of the client's memory for RDMA; empty without RDMA.
     pub channel_info: &'a [u8],
 }
 
@@ -152,17 +157,18 @@ open_flags! {
 /// The fixed part of a READ response: all fields except the data. \[MS-SMB2\] 2.2.20
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Offset of the data in bytes from the start of the SMB2 header.
+    /// Offset in bytes of the data of the READ from the start of the SMB2 header.
     pub data_offset: u8,
-    /// Number of bytes that RDMA transferred; 0 without RDMA.
+    /// Number of bytes that the server transferred by RDMA; 0 without RDMA.
     pub data_remaining: u32,
-    /// Whether an RDMA transform precedes the data.
+    /// Flags of the response: whether an RDMA transform precedes the data.
     pub flags: ResponseFlags,
 }
 
 impl Response {
-    /// Returns DataOffset and DataLength of a READ response in bytes. `start` must have at least
-    /// the first 80 bytes of the message. The caller must check that the message contains the data.
+    /// Returns DataOffset and DataLength of a READ response: the position of the data from the
+    /// start of the SMB2 header, and their length, in bytes. `start` must have at least the first
+    /// 80 bytes of the message. The caller must check that the message contains the data.
     ///
     /// # Errors
     /// Fails when `start` is too short or the StructureSize is wrong.

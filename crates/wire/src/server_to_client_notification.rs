@@ -15,11 +15,12 @@ open_enum! {
     }
 }
 
-/// A notification that the server sends without a request. NOTIFY_SESSION_CLOSED has four further
-/// reserved bytes, which `encode` sets to zero and `decode` ignores. \[MS-SMB2\] 2.2.44.1, 2.2.44.2
+/// A SERVER_TO_CLIENT_NOTIFICATION, which the server sends without a request, such as the end of a
+/// session. NOTIFY_SESSION_CLOSED has four further reserved bytes, which `encode` sets to zero and
+/// `decode` ignores. \[MS-SMB2\] 2.2.44.1, 2.2.44.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Type of the notification: the event that it reports.
+    /// Type of the notification: the event that the server reports, such as the end of the session.
     pub notification_type: NotificationType,
 }
 

@@ -34,18 +34,21 @@ open_flags! {
     }
 }
 
-/// A SESSION_SETUP request, with one security token of the client. \[MS-SMB2\] 2.2.5
+/// A SESSION_SETUP request: one step of a login, with a security token of the client.
+/// \[MS-SMB2\] 2.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Whether the request binds the connection to an existing session.
+    /// Flags of the request: whether it binds the connection, as a further channel, to an existing
+    /// session.
     pub flags: RequestFlags,
-    /// Whether the client supports or requires signing. One byte on the wire.
+    /// Whether the client supports message signing or requires it. One byte on the wire.
     pub security_mode: SecurityMode,
-    /// Features that the client supports; a server evaluates only DFS.
+    /// Protocol features that the client supports; a server evaluates only DFS.
     pub capabilities: Capabilities,
-    /// Reserved field of the request; clients send zero, and servers ignore it.
+    /// Reserved field of the request (Channel); clients send zero, and servers ignore it.
     pub channel: u32,
-    /// Identifier of an earlier session of the same client, which the server closes; 0 for none.
+    /// Identifier of an earlier session of the same client, which the server closes after the
+    /// login; 0 for none.
     pub previous_session_id: SessionId,
     /// Security token of the client: an SPNEGO token or an NTLM message.
     pub security_buffer: &'a [u8],
@@ -92,10 +95,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A SESSION_SETUP response, with one security token of the server. \[MS-SMB2\] 2.2.6
+/// A SESSION_SETUP response: one step of a login, with a security token of the server.
+/// \[MS-SMB2\] 2.2.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Whether the user is a guest or anonymous, and whether the session requires encryption.
+    /// Flags of the session: whether the user is a guest or anonymous, and whether the session
+    /// requires encryption.
     pub flags: SessionFlags,
     /// Security token of the server: an SPNEGO token or an NTLM message; may be empty.
     pub security_buffer: &'a [u8],

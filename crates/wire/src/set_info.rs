@@ -16,15 +16,17 @@ const REQUEST_LEN: usize = 32;
 /// \[MS-SMB2\] 2.2.39
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The kind of object that the client changes.
+    /// The kind of information that the client changes: about a file, a file system, security or
+    /// quotas.
     pub info_type: InfoType,
-    /// Information class that defines the format of the buffer: the number of a FileInfoClass or,
-    /// for a file system, an FsInfoClass; 0 for a security descriptor. \[MS-FSCC\] 2.4, 2.5
+    /// Information class that defines the format of `buffer`: the number of a FileInfoClass or, for
+    /// a file system, an FsInfoClass; 0 for a security descriptor. \[MS-FSCC\] 2.4, 2.5
     pub file_info_class: u8,
-    /// For a security descriptor, the parts to set as
+    /// For a security descriptor, the parts that the client sets, as
     /// [`SecurityInformation`](crate::query_info::SecurityInformation); otherwise 0.
     pub additional_information: u32,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the open that the change is about, as the server returned it in the CREATE
+    /// response.
     pub file_id: FileId,
     /// The new values, in the format of the information class.
     pub buffer: &'a [u8],

@@ -7,13 +7,13 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::layout::u16_of;
 
-/// The first four bytes of an SMB1 message.
+/// The first four bytes of an SMB1 message (the older protocol).
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFFSMB";
 /// Length of the SMB1 header in bytes.
 pub const HEADER_LEN: usize = 32;
-/// Dialect string in an SMB1 NEGOTIATE for SMB 2.0.2.
+/// Dialect string in an SMB1 NEGOTIATE request by which a client offers SMB 2.0.2.
 pub const DIALECT_SMB_2_002: &[u8] = b"SMB 2.002";
-/// Dialect string in an SMB1 NEGOTIATE for SMB 2.1 and later.
+/// Dialect string in an SMB1 NEGOTIATE request by which a client offers SMB 2.1 and later.
 pub const DIALECT_SMB_2_WILDCARD: &[u8] = b"SMB 2.???";
 
 /// SMB_COM_NEGOTIATE.
@@ -21,7 +21,8 @@ const COMMAND_NEGOTIATE: u8 = 0x72;
 /// The byte before each dialect string.
 const BUFFER_FORMAT_DIALECT: u8 = 0x02;
 
-/// An SMB1 NEGOTIATE request, with which an old client can offer SMB2. \[MS-CIFS\] 2.2.4.52.1
+/// An SMB1 NEGOTIATE request, in which a client of both protocols can offer SMB2.
+/// \[MS-CIFS\] 2.2.4.52.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiate<'a> {
     /// TID, PIDLow, UID and MID, which the response repeats.
@@ -31,8 +32,8 @@ pub struct Negotiate<'a> {
 }
 
 impl<'a> Negotiate<'a> {
-    /// Decodes a whole SMB1 message, from the first byte of its header. Fails when the message is
-    /// truncated, is not a NEGOTIATE, or has a malformed dialect string.
+    /// Decodes a whole SMB1 NEGOTIATE request, from the first byte of its header. Fails when the
+    /// message is truncated, is another command, or has a malformed dialect string.
     pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(message);
         let protocol: [u8; 4] = reader.array("SMB1 Protocol")?;
@@ -65,7 +66,7 @@ impl<'a> Negotiate<'a> {
         self.dialects().any(|offered| offered == dialect)
     }
 
-    /// Encodes a whole SMB1 response, with its header, that selects none of the dialects.
+    /// Encodes a whole SMB1 NEGOTIATE response, with its header, that selects none of the dialects.
     /// \[MS-CIFS\] 2.2.4.52.2
     pub fn encode_refusal(&self) -> Vec<u8> {
         let mut message = Vec::new();

@@ -21,20 +21,22 @@ pub const MIN_RECEIVE_SIZE: u32 = 128;
 /// Minimum value of MaxFragmentedSize in an SMB Direct negotiation, in bytes. \[MS-SMBD\] 3.1.5.6
 pub const MIN_FRAGMENTED_SIZE: u32 = 131_072;
 
-/// The client's first message on an SMB Direct connection. \[MS-SMBD\] 2.2.1
+/// The client's first message on an SMB Direct connection, the negotiate request: it offers
+/// versions, credits and sizes. \[MS-SMBD\] 2.2.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateRequest {
     /// The lowest version of SMB Direct that the client supports.
     pub min_version: u16,
     /// The highest version of SMB Direct that the client supports.
     pub max_version: u16,
-    /// Number of Send Credits that the client requests. Each credit allows one SEND.
+    /// Number of Send Credits that the client requests of the server. Each credit allows one RDMA
+    /// SEND.
     pub credits_requested: u16,
-    /// Maximum length in bytes of a SEND that the client intends to post.
+    /// Maximum length in bytes of an RDMA SEND that the client intends to post.
     pub preferred_send_size: u32,
-    /// Maximum length in bytes of a SEND that the client can receive.
+    /// Maximum length in bytes of an RDMA SEND that the client can receive.
     pub max_receive_size: u32,
-    /// Maximum length in bytes of a fragmented message that the client can reassemble.
+    /// Maximum length in bytes of an SMB2 message in several SENDs that the client can reassemble.
     pub max_fragmented_size: u32,
 }
 
@@ -42,8 +44,8 @@ impl NegotiateRequest {
     /// Length of the encoded message in bytes.
     pub const LEN: usize = 20;
 
-    /// Decodes the contents of a SEND. Fails when `message` has less than [`Self::LEN`] bytes;
-    /// later bytes are ignored.
+    /// Decodes the negotiate request from the contents of an RDMA SEND. Fails when `message` has
+    /// less than [`Self::LEN`] bytes; later bytes are ignored.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct negotiate request";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -60,7 +62,7 @@ impl NegotiateRequest {
         })
     }
 
-    /// Appends the encoded message of [`Self::LEN`] bytes.
+    /// Appends the encoded negotiate request of [`Self::LEN`] bytes to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.min_version);
         message.put_u16(self.max_version);
@@ -72,8 +74,8 @@ impl NegotiateRequest {
     }
 }
 
-/// The server's response to the client's first message on an SMB Direct connection. \[MS-SMBD\]
-/// 2.2.2
+/// The server's response to the negotiate request of an SMB Direct connection: the selected
+/// version, credits and sizes. \[MS-SMBD\] 2.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateResponse {
     /// The lowest version of SMB Direct that the server supports.
@@ -82,19 +84,21 @@ pub struct NegotiateResponse {
     pub max_version: u16,
     /// The version of SMB Direct that the connection uses.
     pub negotiated_version: u16,
-    /// Number of Send Credits that the server requests. Each credit allows one SEND.
+    /// Number of Send Credits that the server requests of the client. Each credit allows one RDMA
+    /// SEND.
     pub credits_requested: u16,
-    /// Number of Send Credits that the server grants to the client.
+    /// Number of Send Credits that the server grants to the client. Each credit allows one RDMA
+    /// SEND.
     pub credits_granted: u16,
     /// SUCCESS if the server accepts the connection; otherwise the reason of the refusal.
     pub status: Status,
-    /// Maximum length in bytes of an RDMA READ or WRITE that the server performs.
+    /// Maximum length in bytes of one RDMA READ or WRITE that the server performs.
     pub max_read_write_size: u32,
-    /// Maximum length in bytes of a SEND that the server posts.
+    /// Maximum length in bytes of an RDMA SEND that the server posts.
     pub preferred_send_size: u32,
-    /// Maximum length in bytes of a SEND that the server can receive.
+    /// Maximum length in bytes of an RDMA SEND that the server can receive.
     pub max_receive_size: u32,
-    /// Maximum length in bytes of a fragmented message that the server can reassemble.
+    /// Maximum length in bytes of an SMB2 message in several SENDs that the server can reassemble.
     pub max_fragmented_size: u32,
 }
 
@@ -102,8 +106,8 @@ impl NegotiateResponse {
     /// Length of the encoded message in bytes.
     pub const LEN: usize = 32;
 
-    /// Decodes the contents of a SEND. Fails when `message` has less than [`Self::LEN`] bytes;
-    /// later bytes are ignored.
+    /// Decodes the negotiate response from the contents of an RDMA SEND. Fails when `message` has
+    /// less than [`Self::LEN`] bytes; later bytes are ignored.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let structure = "SMB Direct negotiate response";
         let mut reader = Reader::new(fixed(message, structure, Self::LEN)?);
@@ -125,7 +129,7 @@ impl NegotiateResponse {
         })
     }
 
-    /// Appends the encoded message of [`Self::LEN`] bytes.
+    /// Appends the encoded negotiate response of [`Self::LEN`] bytes to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.min_version);
         message.put_u16(self.max_version);
@@ -150,16 +154,21 @@ open_flags! {
     }
 }
 
-/// The header of every SMB Direct SEND after the negotiation. \[MS-SMBD\] 2.2.3
+/// The header of every RDMA SEND of SMB Direct after the negotiation. Data may follow: an SMB2
+/// message, or a part of one. \[MS-SMBD\] 2.2.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataTransfer {
-    /// Number of Send Credits that the sender wants to have, including its present ones.
+    /// Number of Send Credits that the sender wants to have in all, including its present ones.
+    /// Each credit allows one SEND.
     pub credits_requested: u16,
-    /// Number of further Send Credits that the sender grants to the receiver.
+    /// Number of further Send Credits that the sender grants to the receiver. Each credit allows
+    /// one SEND.
     pub credits_granted: u16,
-    /// Whether the receiver must respond immediately.
+    /// Flags of the SEND: whether the receiver must respond immediately, as to a keep-alive
+    /// message.
     pub flags: TransferFlags,
-    /// Number of bytes of the SMB2 message that follow in further SENDs; 0 in the last one.
+    /// Number of bytes of the SMB2 message that follow in further SENDs; 0 in the last SEND of a
+    /// message.
     pub remaining_data_length: u32,
     /// Offset of the data in bytes from the start of the SEND; 0 without data.
     pub data_offset: u32,
@@ -168,13 +177,14 @@ pub struct DataTransfer {
 }
 
 impl DataTransfer {
-    /// Length of the header in bytes.
+    /// Length of the encoded header in bytes.
     pub const LEN: usize = 20;
     /// Offset of the data in bytes from the start of the SEND, as all senders choose it: the first
     /// multiple of 8 after the header.
     pub const DATA_OFFSET: u32 = 24;
 
-    /// Decodes the header of a SEND and checks that `message` contains the data.
+    /// Decodes the SMB Direct header at the start of an RDMA SEND, and checks that `message`
+    /// contains the data that the header states.
     ///
     /// # Errors
     /// Fails when `message` is too short, or the data are not aligned to 8 bytes, outside
@@ -222,14 +232,15 @@ impl DataTransfer {
         slice_at(message, "Buffer", offset, length).map(|_| ())
     }
 
-    /// Returns the position of the data in a message that [`DataTransfer::decode`] has accepted.
+    /// Returns the byte range of the data in the SEND from which [`DataTransfer::decode`] has
+    /// decoded this header.
     pub fn data(&self) -> Range<usize> {
         let start = self.data_offset as usize;
         start..start + self.data_length as usize
     }
 
-    /// Appends the encoded header of [`Self::LEN`] bytes. If data follow, the caller appends zeros
-    /// up to [`DataTransfer::data_offset`], then the data.
+    /// Appends the encoded header of [`Self::LEN`] bytes to `message`. If data follow, the caller
+    /// appends zeros up to [`DataTransfer::data_offset`], then the data.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.put_u16(self.credits_requested);
         message.put_u16(self.credits_granted);
@@ -245,21 +256,21 @@ impl DataTransfer {
 /// has a list of them as channel info. \[MS-SMBD\] 2.2.3.1, \[MS-SMB2\] 2.2.19, 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferDescriptorV1 {
-    /// Address of the buffer, as the client's RDMA adapter knows it.
+    /// Address of the buffer in the client's memory, as its RDMA adapter numbers it.
     pub offset: u64,
-    /// Steering tag of the registered buffer, which authorizes access. A SEND of the server can
-    /// invalidate it.
+    /// Steering tag of the registered buffer: the key that authorizes RDMA access. A SEND of the
+    /// server can invalidate it.
     pub token: u32,
     /// Length of the buffer in bytes.
     pub length: u32,
 }
 
 impl BufferDescriptorV1 {
-    /// Length of an encoded descriptor in bytes.
+    /// Length of an encoded buffer descriptor in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes a list of descriptors. Fails when the length of `list` is not a multiple of
-    /// [`Self::LEN`].
+    /// Decodes `list`, the encoded descriptors in the channel info of a READ or WRITE. Fails when
+    /// its length is not a multiple of [`Self::LEN`].
     pub fn decode_list(list: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let (pieces, rest) = list.as_chunks::<{ Self::LEN }>();
         if !rest.is_empty() {
@@ -288,7 +299,7 @@ impl BufferDescriptorV1 {
         list.put_u32(self.length);
     }
 
-    /// Total length of the buffers in `list`, in bytes.
+    /// Returns the total length in bytes of the buffers that `list` describes.
     pub fn total(list: &[Self]) -> u64 {
         list.iter().map(|piece| u64::from(piece.length)).sum()
     }

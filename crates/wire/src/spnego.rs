@@ -6,46 +6,49 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Maximum number of mechanisms that [`MechList::decode`] accepts; Windows offers five.
+/// Maximum number of mechanisms in an SPNEGO list that [`MechList::decode`] accepts; Windows offers
+/// five.
 pub const MECHANISMS_MAX: usize = 32;
 
-/// The constant that the server's first SPNEGO token has in place of a name. [MS-SPNG] 2.2.1
+/// The constant text (hintName) in the server's first SPNEGO token, where a name once was.
+/// [MS-SPNG] 2.2.1
 pub const HINT_NAME: &[u8] = b"not_defined_in_RFC4178@please_ignore";
 
-/// An object identifier that names a security mechanism: the contents of its DER element.
+/// An object identifier (OID) that names a security mechanism, such as Kerberos: the contents of
+/// its DER element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Oid<'a>(pub &'a [u8]);
 
 impl Oid<'static> {
-    /// Identifier of SPNEGO itself, 1.3.6.1.5.5.2.
+    /// Object identifier of SPNEGO itself, 1.3.6.1.5.5.2.
     pub const SPNEGO: Self = Self(&[0x2b, 0x06, 0x01, 0x05, 0x05, 0x02]);
-    /// Identifier of NTLM, 1.3.6.1.4.1.311.2.2.10. [MS-NLMP] 1.9
+    /// Object identifier of NTLM, 1.3.6.1.4.1.311.2.2.10. [MS-NLMP] 1.9
     pub const NTLMSSP: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x0a]);
-    /// Identifier of NegoEx, 1.3.6.1.4.1.311.2.2.30. [MS-NEGOEX]
+    /// Object identifier of NegoEx, an extension of SPNEGO, 1.3.6.1.4.1.311.2.2.30. [MS-NEGOEX]
     pub const NEGOEX: Self = Self(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x1e]);
-    /// Identifier of Kerberos, 1.2.840.113554.1.2.2. RFC 4121
+    /// Object identifier of Kerberos, 1.2.840.113554.1.2.2. RFC 4121
     pub const KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02]);
-    /// Identifier of Kerberos that Windows 2000 sent by mistake and later versions accept,
+    /// Object identifier of Kerberos that Windows 2000 sent by mistake and later versions accept,
     /// 1.2.840.48018.1.2.2. [MS-SPNG] 3.1.5.1
     pub const MS_KERBEROS: Self = Self(&[0x2a, 0x86, 0x48, 0x82, 0xf7, 0x12, 0x01, 0x02, 0x02]);
 }
 
-/// A list of security mechanisms (MechTypeList) as DER. The bytes are exactly those that the peer
-/// sent, because mechListMIC covers them. RFC 4178, 4.1, 5
+/// A list of security mechanisms (MechTypeList of SPNEGO), encoded as DER. The bytes are exactly
+/// those that the peer sent, because mechListMIC covers them. RFC 4178, 4.1, 5
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MechList<'a>(&'a [u8]);
 
-/// The first SPNEGO token of a client; or the token of a server in the NEGOTIATE response
-/// (NegTokenInit2). It lists the sender's mechanisms. RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
+/// The first SPNEGO token of a client, or the token of a server in the NEGOTIATE response
+/// (NegTokenInit2). It lists the sender's security mechanisms. RFC 4178, 4.2.1; [MS-SPNG] 2.2.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NegTokenInit<'a> {
-    /// The mechanisms that the sender offers, the preferred one first.
+    /// The security mechanisms that the sender offers, the preferred one first.
     pub mechanisms: MechList<'a>,
-    /// The first token of the first mechanism in the list; `None` when the sender waits for the
+    /// The first token of the first mechanism in `mechanisms`; `None` when the sender waits for the
     /// peer's choice.
     pub mech_token: Option<&'a [u8]>,
-    /// The hintName of negHints. Only the token of a server in the NEGOTIATE response has it;
-    /// otherwise `None`.
+    /// The hintName of negHints, a constant. Only the token of a server in the NEGOTIATE response
+    /// has it; otherwise `None`.
     pub hint_name: Option<&'a [u8]>,
     /// The MIC (message integrity code) over `mechanisms`; usually `None` in a first token.
     pub mech_list_mic: Option<&'a [u8]>,
@@ -54,19 +57,21 @@ pub struct NegTokenInit<'a> {
 /// An SPNEGO token after the first one, from the client or the server. RFC 4178, 4.2.2
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NegTokenResp<'a> {
-    /// State of the negotiation in the view of the sender; `None` when the token does not state it.
+    /// State of the SPNEGO negotiation in the view of the sender; `None` when the token does not
+    /// state it.
     pub state: Option<NegState>,
-    /// The mechanism that the server selected. Only the server's first token has it; otherwise
-    /// `None`.
+    /// The security mechanism that the server selected. Only the server's first token has it;
+    /// otherwise `None`.
     pub mechanism: Option<Oid<'a>>,
-    /// The next token of the mechanism; `None` when the mechanism has none.
+    /// The next token of the selected mechanism; `None` when the mechanism has no token to send.
     pub response_token: Option<&'a [u8]>,
     /// The MIC (message integrity code) over the client's list of mechanisms. Only a last token has
     /// it; otherwise `None`.
     pub mech_list_mic: Option<&'a [u8]>,
 }
 
-/// A decoded SPNEGO token: the first token of a login, or a later one. RFC 4178 4.2
+/// A decoded SPNEGO token: the first token of a login (NegTokenInit), or a later one
+/// (NegTokenResp). RFC 4178 4.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// The first token of a client, or the token of a server in the NEGOTIATE response.
@@ -75,22 +80,24 @@ pub enum Token<'a> {
     Response(NegTokenResp<'a>),
 }
 
-/// State of an SPNEGO negotiation (negState). Unknown values are preserved. RFC 4178, 4.2.2
+/// State of an SPNEGO negotiation in the view of the sender (negState). Unknown values are
+/// preserved. RFC 4178, 4.2.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegState(pub u8);
 
 impl NegState {
-    /// The sender has accepted the authentication.
+    /// SPNEGO state: the sender has accepted the authentication.
     pub const ACCEPT_COMPLETED: Self = Self(0);
-    /// The negotiation requires at least one more token.
+    /// SPNEGO state: the authentication requires at least one more token.
     pub const ACCEPT_INCOMPLETE: Self = Self(1);
-    /// The sender rejects the authentication.
+    /// SPNEGO state: the sender rejects the authentication.
     pub const REJECT: Self = Self(2);
-    /// The negotiation requires more tokens, and the last ones must carry a mechListMIC.
+    /// SPNEGO state: the authentication requires more tokens, and the last ones must carry a
+    /// mechListMIC, the signature of the list of mechanisms.
     pub const REQUEST_MIC: Self = Self(3);
 }
 
-/// Why bytes are not a valid SPNEGO token, or not a valid list of mechanisms.
+/// The reason why bytes are not a valid SPNEGO token, or not a valid list of security mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// A DER element is truncated, or exceeds the element around it.
@@ -120,13 +127,14 @@ mod tag {
 }
 
 impl<'a> Token<'a> {
-    /// Returns true if the first byte is that of an SPNEGO token. A mechanism without SPNEGO sends
-    /// other bytes: an NTLM message starts with [`SIGNATURE`](crate::ntlmssp::SIGNATURE).
+    /// Returns true if the first byte of `bytes` is that of an SPNEGO token. A mechanism without
+    /// SPNEGO sends other bytes: an NTLM message starts with
+    /// [`SIGNATURE`](crate::ntlmssp::SIGNATURE).
     pub fn is_plausible(bytes: &[u8]) -> bool {
         matches!(bytes.first(), Some(&(tag::GSS | 0xa0 | 0xa1)))
     }
 
-    /// Decodes an SPNEGO token of either kind. Bytes after it are ignored.
+    /// Decodes an SPNEGO token, a first or a later one. Bytes after it are ignored.
     ///
     /// # Errors
     /// Fails when the bytes are not an SPNEGO token, or an element of it is malformed or absent.
@@ -179,7 +187,7 @@ impl<'a> NegTokenInit<'a> {
         })
     }
 
-    /// Encodes the token as DER, with its GSS-API frame.
+    /// Encodes the first SPNEGO token of a login as DER, with the GSS-API header in front.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = element(tag::context(0), &[self.mechanisms.0]);
         let mic_number = if self.hint_name.is_some() { 4 } else { 3 };
@@ -232,7 +240,7 @@ impl<'a> NegTokenResp<'a> {
         Ok(token)
     }
 
-    /// Encodes the token as DER. Tokens after the first one have no GSS-API frame.
+    /// Encodes an SPNEGO token after the first one as DER. Such tokens have no GSS-API header.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         let state = self.state.map(|state| [state.0]);
@@ -262,8 +270,8 @@ fn state(content: &[u8]) -> Result<NegState, DecodeError> {
 }
 
 impl<'a> MechList<'a> {
-    /// Checks the DER of a MechTypeList, which starts with its SEQUENCE, and wraps it. Bytes after
-    /// the list are ignored.
+    /// Checks the DER of a MechTypeList (a SEQUENCE of OIDs) at the start of `bytes`, and returns
+    /// it. Bytes after the list are ignored.
     ///
     /// # Errors
     /// Fails when the list has another element than an OID, is truncated, or has more than
@@ -282,8 +290,8 @@ impl<'a> MechList<'a> {
         Ok(Self(&bytes[..bytes.len() - rest.0.len()]))
     }
 
-    /// Encodes a list of mechanisms, the preferred one first, as DER. [`MechList::decode`] wraps
-    /// the result.
+    /// Encodes `mechanisms`, the preferred one first, as the DER of a MechTypeList.
+    /// [`MechList::decode`] accepts the result.
     pub fn encode(mechanisms: &[Oid<'_>]) -> Vec<u8> {
         let mut content = Vec::new();
         for mechanism in mechanisms {
@@ -292,12 +300,13 @@ impl<'a> MechList<'a> {
         element(tag::SEQUENCE, &[&content])
     }
 
-    /// Returns the DER of the list, which mechListMIC covers.
+    /// Returns the DER of the list, over which the mechListMIC (message integrity code) is
+    /// computed.
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Iterates over the mechanisms, the preferred one first.
+    /// Returns an iterator over the mechanisms of the list, the preferred one first.
     pub fn iter(&self) -> impl Iterator<Item = Oid<'a>> + use<'a> {
         let mut mechanisms = Der(self.0).expect(tag::SEQUENCE, "mechTypes").map(Der).ok();
         core::iter::from_fn(move || {

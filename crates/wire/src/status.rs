@@ -222,8 +222,8 @@ open_enum! {
 }
 
 impl Status {
-    /// Returns true if the severity bits indicate an error. Success, information and warning are
-    /// not errors. \[MS-ERREF\] 2.3
+    /// Returns true if the severity bits of the NTSTATUS indicate an error. Success, information
+    /// and warning are not errors. \[MS-ERREF\] 2.3
     pub const fn is_error(self) -> bool {
         self.0 >> 30 == 3
     }

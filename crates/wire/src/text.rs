@@ -3,12 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A text on the wire: UTF-16LE bytes, which may not be valid UTF-16.
+/// A text of an SMB message: UTF-16LE bytes, which may not be valid UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Utf16<'a>(pub &'a [u8]);
 
 impl Utf16<'_> {
-    /// Length of the text in bytes, not characters.
+    /// Returns the length of the text in bytes, not characters.
     pub fn len(self) -> usize {
         self.0.len()
     }

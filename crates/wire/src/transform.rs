@@ -7,36 +7,37 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::ids::SessionId;
 
-/// Length in bytes of the transform header, which precedes an encrypted message.
+/// Length in bytes of the transform header, which precedes an encrypted SMB message.
 pub const TRANSFORM_LEN: usize = 52;
-/// The first four bytes of a transform header, which identify an encrypted message.
+/// The first four bytes of a transform header (ProtocolId), which identify an encrypted message.
 pub const PROTOCOL_ID: [u8; 4] = *b"\xFDSMB";
-/// Position of Signature, the authentication tag, in the transform header, in bytes.
+/// Byte range of Signature, the authentication tag of the cipher, in the transform header.
 pub const SIGNATURE: Range<usize> = 4..20;
-/// Position of Nonce in the transform header, in bytes.
+/// Byte range of Nonce, the nonce of the cipher, in the transform header.
 pub const NONCE: Range<usize> = 20..36;
-/// Position in the transform header of the associated data of the cipher: from Nonce to the end of
-/// the header. The cipher authenticates these bytes but does not encrypt them. \[MS-SMB2\] 3.1.4.3
+/// Byte range of the associated data of the cipher in the transform header: from Nonce to the end
+/// of the header. The cipher authenticates these bytes but does not encrypt them.
+/// \[MS-SMB2\] 3.1.4.3
 pub const ASSOCIATED_DATA: Range<usize> = 20..52;
-/// Length in bytes of the part of the Nonce field that AES-CCM uses.
+/// Length in bytes of the part of the Nonce field in the transform header that AES-CCM uses.
 pub const CCM_NONCE_LEN: usize = 11;
-/// Length in bytes of the part of the Nonce field that AES-GCM uses.
+/// Length in bytes of the part of the Nonce field in the transform header that AES-GCM uses.
 pub const GCM_NONCE_LEN: usize = 12;
 
-/// The Flags field in a transform header: the message is encrypted. In dialects 3.0 and 3.0.2 the
-/// field is EncryptionAlgorithm, where the same value means AES-128-CCM.
+/// Value of the Flags field in a transform header: the message is encrypted. In dialects 3.0 and
+/// 3.0.2 the field is EncryptionAlgorithm, where the same value means AES-128-CCM.
 pub const FLAG_ENCRYPTED: u16 = 0x0001;
 
-/// The header before an encrypted message. \[MS-SMB2\] 2.2.41
+/// The transform header, which precedes an encrypted message. \[MS-SMB2\] 2.2.41
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transform {
-    /// Authentication tag of the cipher over the message and the associated data.
+    /// Authentication tag of the cipher over the encrypted message and the associated data.
     pub signature: [u8; 16],
     /// Nonce of the cipher: the first 11 bytes for AES-CCM, 12 for AES-GCM; the rest are zero.
     pub nonce: [u8; 16],
     /// Length of the encrypted message in bytes.
     pub original_message_size: u32,
-    /// Flags of the header. Always [`FLAG_ENCRYPTED`], in every dialect.
+    /// Flags of the transform header. Always [`FLAG_ENCRYPTED`], in every dialect.
     pub flags: u16,
     /// Identifier of the session that has the key for decryption.
     pub session_id: SessionId,
@@ -65,7 +66,7 @@ impl Transform {
         })
     }
 
-    /// Encodes the 52 bytes of the header.
+    /// Encodes the 52 bytes of the transform header.
     pub fn encode(&self) -> [u8; TRANSFORM_LEN] {
         let mut bytes = Vec::with_capacity(TRANSFORM_LEN);
         bytes.put(&PROTOCOL_ID);
@@ -79,19 +80,20 @@ impl Transform {
     }
 }
 
-/// The parts of an encrypted frame, as decryption needs them.
+/// The parts of an encrypted frame that its decryption needs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The decoded transform header of the frame.
     pub header: Transform,
-    /// The associated data of the cipher, which are the part of the header after Signature.
+    /// The associated data of the cipher: the bytes of the transform header after Signature.
     pub associated_data: &'a [u8],
     /// The encrypted message, which the caller decrypts in place.
     pub ciphertext: &'a mut [u8],
 }
 
-/// Splits a frame that holds a transform header and one encrypted message. Fails when the header is
-/// not valid, or OriginalMessageSize differs from the length after the header.
+/// Splits `frame`, a transform header and one encrypted message, into the parts that decryption
+/// needs. Fails when the header is not valid, or OriginalMessageSize differs from the length after
+/// the header.
 pub fn split(frame: &mut [u8]) -> Result<Parts<'_>, DecodeError> {
     let header = Transform::decode(frame)?;
     let (head, ciphertext) = frame.split_at_mut(TRANSFORM_LEN);

@@ -98,9 +98,9 @@ open_flags! {
 /// \[MS-SMB2\] 2.2.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Cluster and extension flags of the request. `encode` never sets EXTENSION_PRESENT.
+    /// Flags of the request for clusters and extensions. `encode` never sets EXTENSION_PRESENT.
     pub flags: RequestFlags,
-    /// Path of the share: `\\server\share`.
+    /// UNC path of the share: `\\server\share`.
     pub path: Utf16<'a>,
 }
 
@@ -138,11 +138,11 @@ impl<'a> Request<'a> {
 pub struct Response {
     /// Type of the share: files, pipes or printer.
     pub share_type: ShareType,
-    /// Caching, DFS and encryption flags of the share.
+    /// Flags of the share for caching, DFS and encryption.
     pub share_flags: ShareFlags,
-    /// DFS and cluster features of the share.
+    /// Features of the share, such as DFS or continuous availability in a cluster.
     pub capabilities: ShareCapabilities,
-    /// Maximal access rights of the user in the share.
+    /// Maximal access rights of the user in the share, which limit the rights of all opens.
     pub maximal_access: AccessMask,
 }
 

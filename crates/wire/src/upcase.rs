@@ -34,14 +34,14 @@ fn upcase_unit(unit: u16) -> u16 {
     }
 }
 
-/// Returns the name with each character in upper case, as [`upcase`] does it. Two names that differ
+/// Returns `name` with each character in upper case by the table of Windows. Two names that differ
 /// only in case have the same result.
 pub fn upcased(name: &str) -> String {
     name.chars().map(upcase).collect()
 }
 
-/// Returns whether two names are equal without regard to case, that is, equal after [`upcase`] of
-/// each character. Does not normalize the names.
+/// Returns whether two names are equal without regard to case: after the conversion of each
+/// character by [`upcase`]. Does not normalize the names.
 pub fn is_same_name(one: &str, other: &str) -> bool {
     one.chars().map(upcase).eq(other.chars().map(upcase))
 }

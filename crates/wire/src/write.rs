@@ -13,8 +13,8 @@ use crate::read::{Channel, channel_info};
 
 const REQUEST_LEN: usize = 48;
 
-/// Length in bytes of the SMB2 header and the fixed part of a WRITE request. The data start at this
-/// offset in a request without channel info.
+/// Length in bytes of the SMB2 header and the fixed part of a WRITE request, which is the offset of
+/// the data in a request without channel info.
 pub const HEAD_LEN: usize = HEADER_LEN + REQUEST_LEN;
 
 open_flags! {
@@ -32,46 +32,51 @@ open_flags! {
 pub struct Request<'a> {
     /// Offset of the first byte to write, in bytes from the start of the file. Ignored for a pipe.
     pub offset: u64,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the file or pipe to write, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Whether the message carries the data, or RDMA transfers them.
+    /// Whether the request carries the data, or the server reads them from the client's memory by
+    /// RDMA.
     pub channel: Channel,
-    /// Number of bytes that RDMA transfers; without RDMA, number of bytes that the client intends
-    /// to write after this request.
+    /// With RDMA, number of bytes that RDMA transfers. Without RDMA, number of bytes that the
+    /// client intends to write after this request.
     pub remaining_bytes: u32,
-    /// Buffer descriptors of the client's memory for RDMA; empty without RDMA.
+    /// Encoded buffer descriptors of the client's memory for RDMA; empty without RDMA.
     pub channel_info: &'a [u8],
-    /// Whether the data must reach stable storage, and whether the server bypasses its cache.
+    /// Flags of the request: whether the data must reach stable storage, and whether the server
+    /// bypasses its cache.
     pub flags: WriteFlags,
-    /// Offset of the data in bytes from the start of the SMB2 header. `encode` ignores it.
+    /// Offset in bytes of the data of the WRITE from the start of the SMB2 header. `encode` ignores
+    /// it.
     pub data_offset: u32,
     /// The data to write to the file; empty if the server fetches them by RDMA.
     pub data: &'a [u8],
 }
 
-/// The fixed part of a WRITE request: all fields except the data. A receiver decodes it before it
-/// has the data. \[MS-SMB2\] 2.2.21
+/// The fixed part of a WRITE request: all fields except the data. A receiver decodes it before the
+/// data arrive. \[MS-SMB2\] 2.2.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Offset of the data in bytes from the start of the SMB2 header.
+    /// Offset in bytes of the data of the WRITE from the start of the SMB2 header.
     pub data_offset: u16,
-    /// Length of the data in bytes.
+    /// Length of the data of the WRITE in bytes; 0 if RDMA transfers them.
     pub length: u32,
     /// Offset of the first byte to write, in bytes from the start of the file. Ignored for a pipe.
     pub offset: u64,
-    /// FileId of the open, as the server returned it in the CREATE response.
+    /// FileId of the file or pipe to write, as the server returned it in the CREATE response.
     pub file_id: FileId,
-    /// Whether the message carries the data, or RDMA transfers them.
+    /// Whether the request carries the data, or the server reads them from the client's memory by
+    /// RDMA.
     pub channel: Channel,
-    /// Number of bytes that RDMA transfers; without RDMA, number of bytes that the client intends
-    /// to write after this request.
+    /// With RDMA, number of bytes that RDMA transfers. Without RDMA, number of bytes that the
+    /// client intends to write after this request.
     pub remaining_bytes: u32,
     /// Offset in bytes of the RDMA buffer descriptors from the start of the SMB2 header; 0 without
     /// RDMA.
     pub channel_info_offset: u16,
     /// Length of the RDMA buffer descriptors in bytes; 0 without RDMA.
     pub channel_info_length: u16,
-    /// Whether the data must reach stable storage, and whether the server bypasses its cache.
+    /// Flags of the request: whether the data must reach stable storage, and whether the server
+    /// bypasses its cache.
     pub flags: WriteFlags,
 }
 
@@ -141,8 +146,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Returns the position of the data in the message that [`Request::decode`] has decoded, in
-    /// bytes.
+    /// Returns the byte range of the data in the message that [`Request::decode`] has decoded.
     pub fn data_range(&self) -> Range<usize> {
         let start = self.data_offset as usize;
         start..start + self.data.len()
@@ -179,7 +183,7 @@ impl<'a> Request<'a> {
 /// A WRITE response: the server has written the data. \[MS-SMB2\] 2.2.22
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Number of bytes that the server has written.
+    /// Number of bytes that the server has written to the file.
     pub count: u32,
 }
 

@@ -8,11 +8,11 @@ use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 use crate::open_enum::open_flags;
 
-/// Data of a DURABLE_REQUEST (DHnQ) context in a request: 16 reserved bytes, which are zero.
-/// \[MS-SMB2\] 2.2.13.2.3
+/// Data of a DURABLE_REQUEST (DHnQ) context in a request for a durable open of version 1: 16
+/// reserved bytes, which are zero. \[MS-SMB2\] 2.2.13.2.3
 pub const DURABLE_REQUEST_DATA: [u8; 16] = [0; 16];
-/// Data of a DURABLE_REQUEST (DHnQ) context in a response: 8 reserved bytes, which are zero.
-/// \[MS-SMB2\] 2.2.14.2.3
+/// Data of a DURABLE_REQUEST (DHnQ) context in a response that grants a durable open of version 1:
+/// 8 reserved bytes, which are zero. \[MS-SMB2\] 2.2.14.2.3
 pub const DURABLE_RESPONSE_DATA: [u8; 8] = [0; 8];
 
 /// Data of a DURABLE_RECONNECT (DHnC) context in a request: the client reconnects to a durable open
@@ -54,7 +54,8 @@ pub struct DurableRequestV2 {
     /// Time in ms that the server preserves the open without a connection; 0 selects the server's
     /// default.
     pub timeout_ms: u32,
-    /// Whether the client requests a persistent open.
+    /// Flags of the request: whether the client requests a persistent open, which survives a
+    /// failover of the server.
     pub flags: DurableFlags,
     /// CreateGuid: a random identifier of the CREATE from the client. It lets the server recognize
     /// a repeated request.
@@ -93,7 +94,8 @@ impl DurableRequestV2 {
 pub struct DurableResponseV2 {
     /// Time in ms that the server preserves the open without a connection.
     pub timeout_ms: u32,
-    /// Whether the open is persistent, not only durable.
+    /// Flags of the response: whether the open is persistent (survives a failover of the server),
+    /// not only durable.
     pub flags: DurableFlags,
 }
 
@@ -125,7 +127,7 @@ pub struct DurableReconnectV2 {
     pub file_id: FileId,
     /// CreateGuid that the client sent in the CREATE that opened the file.
     pub create_guid: Guid,
-    /// Whether the open was persistent.
+    /// Flags of the reconnect: whether the open was persistent.
     pub flags: DurableFlags,
 }
 

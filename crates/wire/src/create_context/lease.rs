@@ -30,34 +30,39 @@ open_flags! {
     }
 }
 
-/// The fields that version 2 of the lease context adds. \[MS-SMB2\] 2.2.13.2.10
+/// The fields that version 2 of the lease create context (RqLs) has in addition to those of version
+/// 1. \[MS-SMB2\] 2.2.13.2.10
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseV2 {
-    /// Key of the lease on the parent directory; valid when PARENT_LEASE_KEY_SET is set.
+    /// Key of the client's lease on the parent directory; valid only if `lease_flags` of the lease
+    /// has PARENT_LEASE_KEY_SET.
     pub parent_lease_key: Guid,
-    /// Number of state changes of the lease, modulo 65536. A client uses it to put breaks and
+    /// Number of state changes of the lease, modulo 65,536. A client uses it to put breaks and
     /// responses into order.
     pub epoch: u16,
 }
 
-/// Data of a LEASE (RqLs) create context in a request and a response: 32 bytes in version 1, 52 in
-/// version 2. \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10, 2.2.14.2.10, 2.2.14.2.11
+/// Data of a LEASE (RqLs) create context in a request and a response: a permission to cache a file.
+/// 32 bytes in version 1, 52 in version 2. \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10, 2.2.14.2.10,
+/// 2.2.14.2.11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// LeaseKey: the identifier of the lease, chosen by the client and unique for a file.
     pub lease_key: Guid,
-    /// The caching that the client requests, or the server grants.
+    /// Request: the caching that the client requests (read, handle, write). Response: the caching
+    /// that the server grants.
     pub lease_state: LeaseState,
-    /// Whether a lease break is in progress, and whether the parent lease key is valid.
+    /// Flags of the lease: whether a lease break is in progress, and whether the key of the parent
+    /// lease is valid.
     pub lease_flags: LeaseFlags,
     /// The fields of version 2; `None` in version 1.
     pub v2: Option<LeaseV2>,
 }
 
 impl Lease {
-    /// Length of the context data of version 1 in bytes.
+    /// Length in bytes of the data of a lease create context of version 1.
     pub const V1_LEN: usize = 32;
-    /// Length of the context data of version 2 in bytes.
+    /// Length in bytes of the data of a lease create context of version 2.
     pub const V2_LEN: usize = 52;
 
     /// Decodes the data of an RqLs context; the length selects the version. Fails unless `data` has

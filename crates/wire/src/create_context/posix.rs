@@ -6,8 +6,9 @@ use super::check_length;
 use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 
-/// Data of the POSIX create context in a request. \[MS-SMB2\] does not specify it; the layout is
-/// that of Samba and the Linux client (cifs.ko).
+/// Data of the POSIX create context in a request: the client uses the SMB3 POSIX extensions for the
+/// file. \[MS-SMB2\] does not specify it; the layout is that of Samba and the Linux client
+/// (cifs.ko).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PosixRequest {
     /// Permission bits (`st_mode & 07777`) that the server sets if it creates the file.

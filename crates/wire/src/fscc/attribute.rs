@@ -112,32 +112,32 @@ impl FileStandardInformation {
     }
 }
 
-/// Nine information classes of a file in one structure: times, sizes, identifier, rights and path.
-/// \[MS-FSCC\] 2.4.2
+/// The information class ALL: nine other classes of a file in one structure, with times, sizes,
+/// identifier, rights and path. \[MS-FSCC\] 2.4.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileAllInformation<'a> {
     /// Times and DOS attributes of the file.
     pub basic: FileBasicInformation,
     /// Sizes, link count and type of the file.
     pub standard: FileStandardInformation,
-    /// Identifier of the file, unique on its volume.
+    /// The information class INTERNAL: identifier of the file, unique on its volume.
     pub internal: FileInternalInformation,
-    /// Length of the extended attributes of the file in bytes.
+    /// The information class EA: length of the extended attributes of the file in bytes.
     pub ea: FileEaInformation,
-    /// Access rights that the server granted to the open.
+    /// The information class ACCESS: access rights that the server granted to the open.
     pub access: FileAccessInformation,
-    /// Byte offset that the open stores for the client, as in the class POSITION.
+    /// The information class POSITION: a byte offset that the open stores for the client.
     pub position: FilePositionInformation,
-    /// I/O mode of the open, such as write-through.
+    /// The information class MODE: I/O mode of the open, such as write-through.
     pub mode: FileModeInformation,
-    /// Buffer alignment that the device requires.
+    /// The information class ALIGNMENT: buffer alignment that the device requires.
     pub alignment: FileAlignmentInformation,
-    /// The path from the root of the share, with a leading backslash.
+    /// The information class NAME: path from the root of the share, with a leading backslash.
     pub name: FileNameInformation<'a>,
 }
 
 impl<'a> FileAllInformation<'a> {
-    /// Length in bytes of the encoded structure before the characters of the name.
+    /// Length in bytes of the encoded structure without the characters of the name at its end.
     pub const FIXED_LEN: usize = 100;
 
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
@@ -174,15 +174,16 @@ impl<'a> FileAllInformation<'a> {
 /// Compression state of a file: the information class COMPRESSION. \[MS-FSCC\] 2.4.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileCompressionInformation {
-    /// Length of the compressed file in bytes.
+    /// Length of the compressed file on the disk in bytes.
     pub compressed_size: u64,
     /// Compression format: 0 for none, 2 for LZNT1.
     pub format: u16,
-    /// Binary logarithm of the length of a compression unit in bytes.
+    /// Binary logarithm of the length in bytes of a compression unit, the part of a file that is
+    /// compressed at a time.
     pub unit_shift: u8,
     /// Binary logarithm of the length of a compressed chunk in bytes.
     pub chunk_shift: u8,
-    /// Binary logarithm of the length of a cluster in bytes.
+    /// Binary logarithm of the length in bytes of a cluster (allocation unit) of the volume.
     pub cluster_shift: u8,
 }
 

@@ -9,8 +9,8 @@ use crate::error::DecodeError;
 /// Length of NextEntryOffset in bytes.
 const OFFSET_LEN: usize = 4;
 
-/// Encodes a list of entries, each of which starts with NextEntryOffset, the distance to the next
-/// entry in bytes. Each entry is aligned; the last one has no padding.
+/// An encoder of a list of entries. Each entry starts with NextEntryOffset, the distance to the
+/// next entry in bytes, and is aligned; the last one has no padding.
 #[derive(Clone, Debug)]
 pub struct ChainWriter {
     bytes: Vec<u8>,
@@ -23,8 +23,8 @@ pub struct ChainWriter {
 }
 
 impl ChainWriter {
-    /// Creates a writer that appends a list of at most `max_len` bytes to `bytes`. Each entry
-    /// starts at a multiple of `alignment` bytes from the start of the list.
+    /// Makes a writer that appends a list of at most `max_len` bytes to `bytes`. Each entry starts
+    /// at a multiple of `alignment` bytes from the start of the list.
     pub fn new(bytes: Vec<u8>, alignment: usize, max_len: usize) -> Self {
         let start = bytes.len();
         Self {
@@ -36,8 +36,9 @@ impl ChainWriter {
         }
     }
 
-    /// Appends an entry and returns true. `encode` appends the entry without its NextEntryOffset.
-    /// Returns false, without a change, when the list would exceed its maximum length.
+    /// Appends an entry to the list and returns true. `encode` appends the bytes of the entry after
+    /// NextEntryOffset. Returns false, without a change, if the list would exceed its maximum
+    /// length.
     pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
         let length = (before - self.start).next_multiple_of(self.alignment);
@@ -65,7 +66,7 @@ impl ChainWriter {
         true
     }
 
-    /// Length of the list so far, in bytes.
+    /// Returns the length of the list so far, in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
@@ -75,16 +76,15 @@ impl ChainWriter {
         self.last.is_none()
     }
 
-    /// Returns the bytes passed to [`ChainWriter::new`], followed by the list.
+    /// Returns the bytes passed to [`ChainWriter::new`], followed by the encoded list.
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Iterates over an encoded list of entries, each of which starts with NextEntryOffset, the
-/// distance to the next entry in bytes. An item is an entry without that field. A wrong offset
-/// gives an error, which ends the iteration. Offsets only lead forward, so the iteration ends for
-/// any input.
+/// Iterates over an encoded list of entries. Each entry starts with NextEntryOffset, the distance
+/// to the next entry in bytes; an item is an entry without that field. A wrong offset gives an
+/// error, which ends the iteration. Offsets only lead forward, so the iteration ends for any input.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
     /// The bytes from the next entry on; `None` after the last entry.
@@ -94,7 +94,7 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Creates the iterator over the entries in `bytes`; empty `bytes` are an empty list. A
+    /// Makes the iterator over the entries in `bytes`; empty `bytes` are an empty list. A
     /// NextEntryOffset must be a multiple of `alignment` bytes. Errors report `field` as the name
     /// of the list.
     pub fn new(bytes: &'a [u8], field: &'static str, alignment: usize) -> Self {

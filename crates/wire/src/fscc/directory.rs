@@ -18,8 +18,8 @@ pub(super) const ALIGNMENT: usize = 8;
 /// Length of the field for an 8.3 name in bytes: 12 characters fit. \[MS-FSCC\] 2.4.8
 pub(super) const SHORT_NAME_LEN: usize = 24;
 
-/// An entry of a directory listing, for all information classes of QUERY_DIRECTORY. Each class
-/// encodes only some of the fields; a decoder leaves the others at their defaults.
+/// An entry of a directory listing: the fields of all information classes of QUERY_DIRECTORY. Each
+/// class encodes only some of the fields; a decoder leaves the others at their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectoryEntry<'a> {
     /// Position of the entry in the directory; 0 when the file system has no stable positions.
@@ -53,22 +53,23 @@ pub struct DirectoryEntry<'a> {
     /// The attributes for macOS that replace some fields in class 37; `None` unless client and
     /// server negotiated the AAPL extension.
     pub apple: Option<DirectoryAttributes>,
-    /// The Unix attributes of class 100 (SMB3 POSIX extensions); default in all other classes.
+    /// The Unix attributes that class 100 (SMB3 POSIX extensions) has; default in all other
+    /// classes.
     pub posix: PosixAttributes,
     /// Name of the file, without a path.
     pub name: Utf16<'a>,
 }
 
 impl FileInfoClass {
-    /// Returns true if QUERY_DIRECTORY can list a directory in this class and this crate supports
-    /// the class.
+    /// Returns true if QUERY_DIRECTORY can list a directory in this information class and this
+    /// crate supports that.
     pub const fn is_directory_class(self) -> bool {
         self.entry_len().is_some()
     }
 
-    /// Minimum length in bytes of a directory entry in this class: without its name and, in class
-    /// 100, without its SIDs. `None` for a class that lists no directory. A server fails a query
-    /// with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\] 2.1.5.6.3
+    /// Returns the minimum length in bytes of a directory entry in this class: without its name
+    /// and, in class 100, without its SIDs. `None` for a class that lists no directory. A server
+    /// fails a query with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\] 2.1.5.6.3
     pub const fn entry_len(self) -> Option<usize> {
         match self {
             Self::DIRECTORY => Some(64),
@@ -83,8 +84,9 @@ impl FileInfoClass {
         }
     }
 
-    /// Appends a directory entry in the encoding of this class, with NextEntryOffset 0, and returns
-    /// true. Returns false, without a change, for a class that lists no directory.
+    /// Appends a directory entry in the encoding of this information class, with NextEntryOffset 0,
+    /// to `out` and returns true. Returns false, without a change, for a class that lists no
+    /// directory.
     pub fn encode_entry(self, entry: &DirectoryEntry<'_>, out: &mut Vec<u8>) -> bool {
         if !self.is_directory_class() {
             return false;
@@ -196,7 +198,8 @@ impl<'a> DirectoryEntry<'a> {
     }
 }
 
-/// Encodes a list of directory entries in one information class, for a QUERY_DIRECTORY response.
+/// An encoder of a list of directory entries in one information class, for a QUERY_DIRECTORY
+/// response.
 #[derive(Clone, Debug)]
 pub struct DirectoryWriter {
     class: FileInfoClass,
@@ -205,14 +208,14 @@ pub struct DirectoryWriter {
 }
 
 impl DirectoryWriter {
-    /// Creates a writer of a list of at most `max_len` bytes. `None` for a class that lists no
+    /// Makes a writer of a list of at most `max_len` bytes. `None` for a class that lists no
     /// directory.
     pub fn new(class: FileInfoClass, max_len: usize) -> Option<Self> {
         Self::append_to(Vec::new(), class, max_len)
     }
 
-    /// Creates a writer that appends a list of at most `max_len` bytes to `bytes`. `None` for a
-    /// class that lists no directory.
+    /// Makes a writer that appends a list of at most `max_len` bytes to `bytes`. `None` for a class
+    /// that lists no directory.
     pub fn append_to(bytes: Vec<u8>, class: FileInfoClass, max_len: usize) -> Option<Self> {
         class.is_directory_class().then(|| Self {
             class,
@@ -221,8 +224,8 @@ impl DirectoryWriter {
         })
     }
 
-    /// Appends an entry and returns true. Returns false, without a change, when the list would
-    /// exceed its maximum length.
+    /// Appends a directory entry to the list and returns true. Returns false, without a change, if
+    /// the list would exceed its maximum length.
     pub fn push(&mut self, entry: &DirectoryEntry<'_>) -> bool {
         let class = self.class;
         let fits = self.chain.push(|out| entry.encode(class, out));
@@ -230,12 +233,12 @@ impl DirectoryWriter {
         fits
     }
 
-    /// Length of the list so far, in bytes.
+    /// Returns the length of the list so far, in bytes.
     pub fn len(&self) -> usize {
         self.chain.len()
     }
 
-    /// Number of entries in the list so far.
+    /// Returns the number of entries in the list so far.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -245,7 +248,8 @@ impl DirectoryWriter {
         self.count == 0
     }
 
-    /// Returns the bytes that the writer started with, followed by the encoded list.
+    /// Returns the bytes that the writer started with (see `append_to`), followed by the encoded
+    /// list of entries.
     pub fn finish(self) -> Vec<u8> {
         self.chain.finish()
     }

@@ -13,7 +13,7 @@ use crate::text::Utf16;
 use crate::time::FileTime;
 
 /// Iterates over the entries of a directory listing in one information class, from a
-/// QUERY_DIRECTORY response. Malformed entries give errors.
+/// QUERY_DIRECTORY response. A malformed entry gives an error.
 #[derive(Clone, Debug)]
 pub struct DirectoryEntries<'a> {
     class: FileInfoClass,

@@ -18,14 +18,16 @@ open_flags! {
     }
 }
 
-/// An extended attribute of a file: a name and a value. \[MS-FSCC\] 2.4.16
+/// An extended attribute of a file: a name and a value (FILE_FULL_EA_INFORMATION).
+/// \[MS-FSCC\] 2.4.16
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FullEa<'a> {
-    /// Whether an application must understand the attribute.
+    /// Flags of the attribute: whether a program that uses the file must understand it (NEED_EA).
     pub flags: EaFlags,
-    /// Name of at most 255 8-bit characters, without the terminating NUL.
+    /// Name of the attribute: at most 255 8-bit characters, without the terminating NUL.
     pub name: &'a [u8],
-    /// Value of at most 65,535 bytes. In SET_INFO, an empty value deletes the attribute.
+    /// Value of the attribute: at most 65,535 bytes. In SET_INFO, an empty value deletes the
+    /// attribute.
     pub value: &'a [u8],
 }
 
@@ -54,18 +56,19 @@ fn read_name<'a>(reader: &mut Reader<'a>, name_len: u8) -> Result<&'a [u8], Deco
     }
 }
 
-/// Encodes a list of extended attributes (FILE_FULL_EA_INFORMATION). \[MS-FSCC\] 2.4.16
+/// An encoder of a list of extended attributes (FILE_FULL_EA_INFORMATION). \[MS-FSCC\] 2.4.16
 #[derive(Clone, Debug)]
 pub struct EaWriter(ChainWriter);
 
 impl EaWriter {
-    /// Creates a writer of a list of at most `max_len` bytes.
+    /// Makes a writer of a list of extended attributes with at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends an attribute and returns true. Returns false, without a change, when the list would
-    /// exceed its maximum length, the name exceeds 255 bytes, or the value exceeds 65,535 bytes.
+    /// Appends an extended attribute to the list and returns true. Returns false, without a change,
+    /// if the list would exceed its maximum length, the name exceeds 255 bytes, or the value
+    /// exceeds 65,535 bytes.
     pub fn push(&mut self, ea: &FullEa<'_>) -> bool {
         let Ok(name_len) = u8::try_from(ea.name.len()) else {
             return false;
@@ -83,7 +86,7 @@ impl EaWriter {
         })
     }
 
-    /// Returns the encoded list of all appended attributes; empty without one.
+    /// Returns the encoded list of all appended attributes; no bytes if it has none.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
@@ -136,8 +139,9 @@ impl<'a> Iterator for EaNames<'a> {
     }
 }
 
-/// Appends the names of extended attributes that a client queries (FILE_GET_EA_INFORMATION) to
-/// `out`, and returns it. `None` when a name is longer than 255 bytes. \[MS-FSCC\] 2.4.16.1
+/// Appends `names`, the names of extended attributes that a client queries
+/// (FILE_GET_EA_INFORMATION), in encoded form to `out`, and returns it. `None` if a name is longer
+/// than 255 bytes. \[MS-FSCC\] 2.4.16.1
 pub fn put_ea_names(out: Vec<u8>, names: &[&[u8]]) -> Option<Vec<u8>> {
     let mut chain = ChainWriter::new(out, ALIGNMENT, usize::MAX);
     for name in names {

@@ -149,8 +149,9 @@ open_enum! {
 }
 
 impl FileInfoClass {
-    /// Minimum length in bytes of a buffer for this class, in a query and in SET_INFO. A server
-    /// fails a request with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH.
+    /// Returns the minimum length in bytes of a buffer for this information class, in a query and
+    /// in SET_INFO. A server fails a request with a shorter buffer with
+    /// STATUS_INFO_LENGTH_MISMATCH.
     ///
     /// For a class with a name or list at its end, it is the length of the structure with one
     /// character, padded to its alignment. `None` when any length is valid, and for classes that
@@ -215,9 +216,9 @@ open_enum! {
 }
 
 impl FsInfoClass {
-    /// Minimum length in bytes of a buffer for a query of this class; `None` when any length is
-    /// valid. A server fails a query with a shorter buffer with STATUS_INFO_LENGTH_MISMATCH.
-    /// \[MS-FSA\] 2.1.5.13
+    /// Returns the minimum length in bytes of a buffer for a query of this information class of a
+    /// volume; `None` when any length is valid. A server fails a query with a shorter buffer with
+    /// STATUS_INFO_LENGTH_MISMATCH. \[MS-FSA\] 2.1.5.13
     pub const fn fixed_len(self) -> Option<usize> {
         match self {
             Self::VOLUME => Some(24),

@@ -30,17 +30,18 @@ pub(super) fn name_of<'a>(
     reader.bytes(field, length).map(Utf16)
 }
 
-/// The name or path of a file, in the structure that the classes NAME, ALTERNATE_NAME and
-/// NORMALIZED_NAME share. \[MS-FSCC\] 2.1.7
+/// The name or path of a file, in the structure that the information classes NAME, ALTERNATE_NAME
+/// and NORMALIZED_NAME share. \[MS-FSCC\] 2.1.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNameInformation<'a> {
-    /// The name, in a form that depends on the class. ALTERNATE_NAME: the 8.3 name alone. NAME: the
-    /// path from the root of the share, with a leading backslash. NORMALIZED_NAME: the path without
-    /// that backslash.
+    /// The name, in a form that depends on the information class. ALTERNATE_NAME: the 8.3 name
+    /// alone. NAME: the path from the root of the share, with a leading backslash. NORMALIZED_NAME:
+    /// the path without that backslash.
     pub name: Utf16<'a>,
 }
 
-/// The 8.3 name that a client assigns to a file with SET_INFO, class SHORT_NAME. \[MS-FSCC\] 2.4.46
+/// The 8.3 name that a client assigns to a file by SET_INFO: the information class SHORT_NAME.
+/// \[MS-FSCC\] 2.4.46
 pub type FileShortNameInformation<'a> = FileNameInformation<'a>;
 
 impl<'a> FileNameInformation<'a> {

@@ -44,10 +44,11 @@ open_enum! {
     }
 }
 
-/// A change of a file or directory, in a CHANGE_NOTIFY response. \[MS-FSCC\] 2.7.1
+/// A change of a file or directory in a watched directory, as a CHANGE_NOTIFY response reports it.
+/// \[MS-FSCC\] 2.7.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileNotifyInformation<'a> {
-    /// The kind of the change.
+    /// The kind of the change, such as added, removed or renamed.
     pub action: FileAction,
     /// Path of the changed file or directory, relative to the watched directory.
     pub name: Utf16<'a>,
@@ -71,31 +72,31 @@ impl<'a> FileNotifyInformation<'a> {
     }
 }
 
-/// Encodes the list of changes for the output buffer of a CHANGE_NOTIFY response.
+/// An encoder of the list of changes in the output buffer of a CHANGE_NOTIFY response.
 #[derive(Clone, Debug)]
 pub struct NotifyWriter(ChainWriter);
 
 impl NotifyWriter {
-    /// Creates a writer of a list of at most `max_len` bytes.
+    /// Makes a writer of a list of changes with at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends a change and returns true. Returns false, without a change of the list, when the
-    /// list would exceed its maximum length; the server then responds with STATUS_NOTIFY_ENUM_DIR.
+    /// Appends a change to the list and returns true. Returns false, without a change of the list,
+    /// if it would exceed its maximum length; the server then responds with STATUS_NOTIFY_ENUM_DIR.
     /// \[MS-SMB2\] 3.3.5.19
     pub fn push(&mut self, change: &FileNotifyInformation<'_>) -> bool {
         self.0.push(|out| change.encode(out))
     }
 
-    /// Returns the encoded list of all appended changes; empty without one.
+    /// Returns the encoded list of all appended changes; no bytes if it has none.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Iterates over the list of changes in the output buffer of a CHANGE_NOTIFY response. Malformed
-/// entries give errors.
+/// Iterates over the list of changes in the output buffer of a CHANGE_NOTIFY response. A malformed
+/// entry gives an error.
 #[derive(Clone, Debug)]
 pub struct NotifyEntries<'a>(Chain<'a>);
 

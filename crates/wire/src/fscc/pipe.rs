@@ -9,7 +9,7 @@ use crate::error::DecodeError;
 /// \[MS-FSCC\] 2.4.37
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FilePipeInformation {
-    /// Read mode: 0 for bytes, 1 for messages.
+    /// Read mode of the client's end: 0 for a stream of bytes, 1 for whole messages.
     pub read_mode: u32,
     /// Completion mode: 0 if reads and writes wait for data or capacity, 1 if they complete
     /// immediately.

@@ -14,7 +14,7 @@ use crate::text::Utf16;
 pub struct FileRenameInformation<'a> {
     /// Whether the rename replaces an existing file with the new name.
     pub is_replacing: bool,
-    /// Handle of a directory that the name is relative to; always 0 on the network.
+    /// Reserved: handle of a directory that the name is relative to; always 0 on the network.
     pub root_directory: u64,
     /// The new path from the root of the share. Some clients add a leading backslash; smbclient
     /// does so for a hard link.
@@ -78,9 +78,9 @@ open_flags! {
 /// \[MS-FSCC\] 2.4.43
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileRenameInformationEx<'a> {
-    /// Whether and how the rename replaces an existing file.
+    /// Flags of the rename: whether and how it replaces an existing file with the new name.
     pub flags: RenameFlags,
-    /// Handle of a directory that the name is relative to; always 0 on the network.
+    /// Reserved: handle of a directory that the name is relative to; always 0 on the network.
     pub root_directory: u64,
     /// The new path from the root of the share, without a leading backslash.
     pub name: Utf16<'a>,

@@ -22,7 +22,7 @@ macro_rules! single {
         }
 
         impl $name {
-            /// Length of the encoded structure in bytes.
+            /// Length of the encoded structure, an integer, in bytes.
             pub const LEN: usize = size_of::<$int>();
 
             /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when

@@ -11,7 +11,8 @@ use crate::text::Utf16;
 /// Alignment of the entries in bytes.
 const ALIGNMENT: usize = 8;
 
-/// A stream of a file: its name and sizes. \[MS-FSCC\] 2.4.49
+/// A data stream of a file: its name and sizes; an entry of the information class STREAM.
+/// \[MS-FSCC\] 2.4.49
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileStreamInformation<'a> {
     /// Length of the stream in bytes.
@@ -44,30 +45,30 @@ impl<'a> FileStreamInformation<'a> {
     }
 }
 
-/// Encodes the list of a file's streams for the information class STREAM.
+/// An encoder of the list of a file's data streams for the information class STREAM.
 #[derive(Clone, Debug)]
 pub struct StreamWriter(ChainWriter);
 
 impl StreamWriter {
-    /// Creates a writer of a list of at most `max_len` bytes.
+    /// Makes a writer of a list of streams with at most `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self(ChainWriter::new(Vec::new(), ALIGNMENT, max_len))
     }
 
-    /// Appends a stream and returns true. Returns false, without a change, when the list would
-    /// exceed its maximum length.
+    /// Appends a stream to the list and returns true. Returns false, without a change, if the list
+    /// would exceed its maximum length.
     pub fn push(&mut self, stream: &FileStreamInformation<'_>) -> bool {
         self.0.push(|out| stream.encode(out))
     }
 
-    /// Returns the encoded list of all appended streams; empty without one.
+    /// Returns the encoded list of all appended streams; no bytes if it has none.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish()
     }
 }
 
-/// Iterates over the encoded list of a file's streams, in the information class STREAM. Malformed
-/// entries give errors.
+/// Iterates over the encoded list of a file's data streams, in the information class STREAM. A
+/// malformed entry gives an error.
 #[derive(Clone, Debug)]
 pub struct Streams<'a>(Chain<'a>);
 

@@ -18,7 +18,7 @@ pub struct FileFsVolumeInformation<'a> {
     pub created: FileTime,
     /// Serial number that the file system assigned to the volume.
     pub serial_number: u32,
-    /// Whether the file system supports object identifiers of files.
+    /// Whether the file system supports object identifiers (GUIDs) of files.
     pub supports_objects: bool,
     /// Label of the volume: a name for display.
     pub label: Utf16<'a>,
@@ -247,7 +247,7 @@ open_flags! {
 /// 2.5.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileFsAttributeInformation<'a> {
-    /// Features that the file system supports.
+    /// Features that the file system supports, such as case-sensitive names or sparse files.
     pub attributes: FileSystemAttributes,
     /// Maximum length of one component of a path, in UTF-16 code units.
     pub maximum_component_name_length: u32,
@@ -317,7 +317,7 @@ pub struct FileFsControlInformation {
     pub default_quota_threshold: u64,
     /// Default limit of a user's disk quota in bytes; 0xFFFFFFFFFFFFFFFF for none.
     pub default_quota_limit: u64,
-    /// Whether the system enforces and logs disk quotas.
+    /// Flags of the volume: whether the system enforces and logs disk quotas.
     pub flags: ControlFlags,
 }
 
@@ -452,12 +452,14 @@ pub struct FileFsSectorSizeInformation {
     pub physical_bytes_per_sector_for_performance: u32,
     /// Length in bytes that the file system uses for a physical sector.
     pub effective_physical_bytes_per_sector_for_atomicity: u32,
-    /// Alignment and properties of the device.
+    /// Flags of the device: alignment of its sectors, and whether it supports TRIM or has no seek
+    /// penalty.
     pub flags: SectorSizeFlags,
-    /// Distance in bytes from the first physical to the first logical sector; 0xFFFFFFFF if
-    /// unknown.
+    /// Distance in bytes from the start of the first physical sector to the first logical sector;
+    /// 0xFFFFFFFF if unknown.
     pub byte_offset_for_sector_alignment: u32,
-    /// Distance in bytes from a physical sector to the partition; 0xFFFFFFFF if unknown.
+    /// Distance in bytes from the start of a physical sector to the start of the partition;
+    /// 0xFFFFFFFF if unknown.
     pub byte_offset_for_partition_alignment: u32,
 }
 

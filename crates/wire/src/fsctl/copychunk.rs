@@ -6,16 +6,16 @@ use crate::cursor::{Put, Reader};
 use crate::error::DecodeError;
 use crate::layout::u32_of;
 
-/// Output of FSCTL_SRV_REQUEST_RESUME_KEY: the key that names an open as the source of a copy.
-/// \[MS-SMB2\] 2.2.32.3
+/// Output of FSCTL_SRV_REQUEST_RESUME_KEY: the key by which copy requests name an open file as
+/// their source. \[MS-SMB2\] 2.2.32.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeKeyResponse {
-    /// Opaque key that identifies the open on the server.
+    /// Key that identifies the open file on the server; clients do not interpret it.
     pub resume_key: [u8; 24],
 }
 
 impl ResumeKeyResponse {
-    /// Length of the output in bytes.
+    /// Length of the encoded output in bytes.
     pub const LEN: u32 = 32;
 
     /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_REQUEST_RESUME_KEY. Fails when
@@ -35,12 +35,13 @@ impl ResumeKeyResponse {
     }
 }
 
-/// A range that the server copies from the source file to the target file. \[MS-SMB2\] 2.2.31.1.1
+/// A range in a server-side copy (FSCTL_SRV_COPYCHUNK): the server copies it from the source file
+/// to the target file. \[MS-SMB2\] 2.2.31.1.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Offset in bytes in the source file.
+    /// Offset of the range in the source file, in bytes.
     pub source_offset: u64,
-    /// Offset in bytes in the target file.
+    /// Offset of the range in the target file, in bytes.
     pub target_offset: u64,
     /// Length of the range in bytes.
     pub length: u32,
@@ -110,17 +111,19 @@ fn decode_chunk(reader: &mut Reader<'_>) -> Result<Chunk, DecodeError> {
 /// status INVALID_PARAMETER the limits of the server. \[MS-SMB2\] 2.2.32.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyChunkResponse {
-    /// Number of ranges that the server copied; or the maximum number of ranges in a request.
+    /// Number of ranges that the server copied; with status INVALID_PARAMETER, the maximum number
+    /// of ranges in a request.
     pub chunks_written: u32,
-    /// Number of bytes that the server copied of the range that failed; or the maximum length of a
-    /// range in bytes.
+    /// Number of bytes that the server copied of the range that failed; with status
+    /// INVALID_PARAMETER, the maximum length of a range in bytes.
     pub chunk_bytes_written: u32,
-    /// Number of bytes that the server copied in all; or the maximum number of bytes in a request.
+    /// Number of bytes that the server copied in all; with status INVALID_PARAMETER, the maximum
+    /// number of bytes in a request.
     pub total_bytes_written: u32,
 }
 
 impl CopyChunkResponse {
-    /// Length of the output in bytes.
+    /// Length of the encoded output in bytes.
     pub const LEN: u32 = 12;
 
     /// Decodes the output buffer of an IOCTL response with FSCTL_SRV_COPYCHUNK or

@@ -17,7 +17,8 @@ open_flags! {
     }
 }
 
-/// The IP address of a network interface of the server. \[MS-SMB2\] 2.2.32.5.1
+/// The IP address of a network interface of the server, in FSCTL_QUERY_NETWORK_INTERFACE_INFO.
+/// \[MS-SMB2\] 2.2.32.5.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketAddress {
     /// An IPv4 address in network byte order; family 0x0002. \[MS-SMB2\] 2.2.32.5.1.1
@@ -34,9 +35,9 @@ pub enum SocketAddress {
 /// 2.2.32.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkInterface {
-    /// Index of the interface on the server. Several addresses may have the same index.
+    /// Index of the network interface on the server. Several addresses may have the same index.
     pub if_index: u32,
-    /// Whether the interface supports RSS and RDMA.
+    /// Capabilities of the network interface: receive-side scaling (RSS) and RDMA.
     pub capability: InterfaceCapability,
     /// Link speed in bits per second.
     pub link_speed: u64,

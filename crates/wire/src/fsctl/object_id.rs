@@ -16,7 +16,7 @@ pub struct ObjectIdBuffer {
     pub birth_volume_id: Guid,
     /// Object identifier that the file had at its creation.
     pub birth_object_id: Guid,
-    /// Reserved identifier of a domain; zero.
+    /// Reserved identifier of a domain; zero in practice.
     pub domain_id: Guid,
 }
 

@@ -11,8 +11,8 @@ use crate::text::Utf16;
 /// \[MS-FSCC\] 2.3.49
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeWait<'a> {
-    /// Maximum time that the server waits, as a signed number in units of 100 ns; a negative number
-    /// is a duration. `None` selects the default timeout of the pipe.
+    /// Maximum time that the server waits: a signed number in units of 100 ns, in two's complement;
+    /// a negative number is a duration. `None` selects the default timeout of the pipe.
     pub timeout: Option<u64>,
     /// Name of the pipe, without `\PIPE\`.
     pub name: Utf16<'a>,
@@ -49,13 +49,13 @@ impl<'a> PipeWait<'a> {
 /// \[MS-FSCC\] 2.3.46
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipePeek<'a> {
-    /// State of the pipe: 3 connected, 4 closing.
+    /// State of the pipe: 3 for connected, 4 for closing.
     pub state: u32,
     /// Number of bytes that the client can read.
     pub read_data_available: u32,
-    /// Number of messages that the client can read.
+    /// Number of complete messages that the client can read.
     pub number_of_messages: u32,
-    /// Length of the first message in bytes.
+    /// Length in bytes of the first message that the client can read.
     pub message_length: u32,
     /// The first of the available bytes, up to the length of the client's buffer.
     pub data: &'a [u8],

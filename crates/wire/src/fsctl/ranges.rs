@@ -35,11 +35,11 @@ impl ZeroData {
     }
 }
 
-/// A range of a file, for FSCTL_QUERY_ALLOCATED_RANGES. The input has one, the range to search; the
-/// output has the allocated ranges in it. \[MS-FSCC\] 2.3.51, 2.3.52
+/// A range of a file in FSCTL_QUERY_ALLOCATED_RANGES. The input of the control code has one, the
+/// range to search; the output has the allocated ranges in it. \[MS-FSCC\] 2.3.51, 2.3.52
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatedRange {
-    /// Offset in bytes of the start of the range.
+    /// Offset in bytes of the start of the range from the start of the file.
     pub file_offset: u64,
     /// Length of the range in bytes.
     pub length: u64,

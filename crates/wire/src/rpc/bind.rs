@@ -10,26 +10,28 @@ use crate::error::DecodeError;
 use crate::layout::u16_of;
 use crate::open_enum::open_enum;
 
-/// The body of an RPC bind or alter_context: the client requests interfaces. \[C706\] 12.6.4.3
+/// The body of an RPC bind or alter_context: the client requests interfaces of the server. \[C706\]
+/// 12.6.4.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
-    /// Maximum length in bytes of a fragment that the client sends on the connection.
+    /// Maximum length in bytes of an RPC fragment that the client sends on the connection.
     pub max_xmit_frag: u16,
-    /// Maximum length in bytes of a fragment that the client accepts on the connection.
+    /// Maximum length in bytes of an RPC fragment that the client accepts on the connection.
     pub max_recv_frag: u16,
-    /// Identifier of the association group that the connection joins; 0 for a new group.
+    /// Identifier of the association group (connections with shared state) that the RPC connection
+    /// joins; 0 for a new group.
     pub assoc_group_id: u32,
-    /// The interfaces that the client requests, at most 255.
+    /// The RPC interfaces that the client requests, at most 255.
     pub contexts: Vec<PresentationContext>,
 }
 
-/// An RPC interface that a bind requests, and the transfer syntaxes that the client supports for
-/// it.
+/// An RPC interface that the client requests in a bind, and the transfer syntaxes (encodings of
+/// arguments) that the client supports for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentationContext {
-    /// Identifier that the client chose for the interface; its requests carry it.
+    /// Identifier that the client chose for the interface; its later RPC requests carry it.
     pub id: u16,
-    /// UUID and version of the interface.
+    /// UUID and version of the RPC interface.
     pub abstract_syntax: SyntaxId,
     /// The encodings of arguments that the client supports, such as [`SyntaxId::NDR32`]; at most
     /// 255.
@@ -122,31 +124,34 @@ open_enum! {
     }
 }
 
-/// The body of an RPC bind_ack or alter_context_resp: the server's response to each requested
-/// interface. \[C706\] 12.6.4.4
+/// The body of an RPC bind_ack or alter_context_resp: the server's results for the interfaces that
+/// the client requested. \[C706\] 12.6.4.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindAck {
-    /// Maximum length in bytes of a fragment that the server sends on the connection.
+    /// Maximum length in bytes of an RPC fragment that the server sends on the connection.
     pub max_xmit_frag: u16,
-    /// Maximum length in bytes of a fragment that the server accepts on the connection.
+    /// Maximum length in bytes of an RPC fragment that the server accepts on the connection.
     pub max_recv_frag: u16,
-    /// Identifier of the association group that the connection belongs to.
+    /// Identifier of the association group (connections with shared state) that the RPC connection
+    /// belongs to.
     pub assoc_group_id: u32,
-    /// Address for further connections of the group, such as `\PIPE\srvsvc`; empty when absent or
-    /// not ASCII.
+    /// Address for further RPC connections of the association group, such as `\PIPE\srvsvc`; empty
+    /// when absent or not ASCII.
     pub secondary_address: String,
-    /// One result for each requested interface, in the same order.
+    /// The results, one for each interface that the client requested, in the same order.
     pub results: Vec<ContextResult>,
 }
 
-/// The server's response to one RPC interface of a bind.
+/// The server's result for one RPC interface that the client requested in a bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextResult {
-    /// Whether the server accepts the interface.
+    /// Whether the server accepts the RPC interface.
     pub result: ResultCode,
-    /// Reason for a refusal. With NEGOTIATE_ACK, the bits of the accepted features.
+    /// Reason for which the server refuses the interface. If `result` is NEGOTIATE_ACK, the bits of
+    /// the accepted features.
     pub reason: Reason,
-    /// The transfer syntax that the server selected; all zeros after a refusal.
+    /// The transfer syntax (encoding of arguments) that the server selected; all zeros after a
+    /// refusal.
     pub transfer_syntax: SyntaxId,
 }
 
@@ -240,7 +245,7 @@ open_enum! {
 /// The body of an RPC bind_nak: the server refuses a bind as a whole. \[C706\] 12.6.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindNak {
-    /// Reason why the server refuses the bind.
+    /// Reason for which the server refuses the bind.
     pub reason: RejectReason,
     /// Versions of the RPC protocol that the server supports, as (major, minor); at most 255. Some
     /// servers send none.

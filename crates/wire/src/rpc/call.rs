@@ -13,11 +13,11 @@ use crate::open_enum::open_enum;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Hint for the receiver: length in bytes of the encoded arguments in this and all later
-    /// fragments; or 0.
+    /// fragments of the call; or 0 for no hint.
     pub alloc_hint: u32,
-    /// Identifier of the interface, which the client chose in its bind.
+    /// Identifier of the RPC interface, which the client chose in its bind.
     pub context_id: u16,
-    /// Operation number: selects a call of the interface.
+    /// Operation number: selects a function of the RPC interface.
     pub opnum: u16,
     /// UUID of the object that the call applies to; `None` for the interfaces of this crate, which
     /// have no objects.
@@ -27,7 +27,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Length in bytes of the fragment before the arguments, without an object.
+    /// Length in bytes of an RPC request fragment before its arguments, without an object UUID.
     pub const HEAD_LEN: usize = 24;
 
     pub(super) fn decode(reader: &mut Reader<'a>, flags: PacketFlags) -> Result<Self, DecodeError> {
@@ -60,18 +60,18 @@ impl<'a> Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
     /// Hint for the receiver: length in bytes of the encoded results in this and all later
-    /// fragments; or 0.
+    /// fragments of the call; or 0 for no hint.
     pub alloc_hint: u32,
-    /// Identifier of the interface, which the client chose in its bind.
+    /// Identifier of the RPC interface, which the client chose in its bind.
     pub context_id: u16,
-    /// Number of cancels that the server received for the call.
+    /// Number of cancel requests that the server received for the call.
     pub cancel_count: u8,
     /// The results of the call in NDR encoding (the stub), or a part of them.
     pub stub: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Length in bytes of the fragment before the results.
+    /// Length in bytes of an RPC response fragment before its results.
     pub const HEAD_LEN: usize = 24;
 
     pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -116,14 +116,15 @@ open_enum! {
     }
 }
 
-/// The body of an RPC fault: the call failed without results. \[C706\] 12.6.4.7
+/// The body of an RPC fault: the server reports that the call failed without results. \[C706\]
+/// 12.6.4.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Identifier of the interface, which the client chose in its bind.
+    /// Identifier of the RPC interface, which the client chose in its bind.
     pub context_id: u16,
-    /// Number of cancels that the server received for the call.
+    /// Number of cancel requests that the server received for the call.
     pub cancel_count: u8,
-    /// The reason for which the call failed.
+    /// The reason for which the call failed, such as an unknown operation number.
     pub status: FaultStatus,
 }
 
@@ -154,9 +155,9 @@ impl Fault {
     }
 }
 
-/// Encodes the request of an RPC call as fragments of at most `max_fragment` bytes. `stub` has the
-/// arguments in NDR encoding. `call_id` identifies the call, `context_id` the interface as chosen
-/// in the bind, and `opnum` the operation.
+/// Encodes an RPC request as fragments of at most `max_fragment` bytes. `stub` has the arguments in
+/// NDR encoding. `call_id` identifies the call, `context_id` the interface as chosen in the bind,
+/// and `opnum` the operation.
 ///
 /// # Panics
 /// Panics when `max_fragment` is less than 32 bytes: a header and eight bytes of arguments.
@@ -180,8 +181,8 @@ pub fn request_fragments(
     })
 }
 
-/// Encodes the response of an RPC call as fragments of at most `max_fragment` bytes. `stub` has the
-/// results in NDR encoding. `call_id` and `context_id` are those of the request.
+/// Encodes an RPC response as fragments of at most `max_fragment` bytes. `stub` has the results in
+/// NDR encoding. `call_id` and `context_id` are those of the request.
 ///
 /// # Panics
 /// Panics when `max_fragment` is less than 32 bytes: a header and eight bytes of results.

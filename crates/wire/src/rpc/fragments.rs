@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::pdu::Header;
 use crate::error::DecodeError;
 
-/// A buffer of bytes that a pipe received, which splits them into RPC fragments. One write to a
-/// pipe may have a part of a fragment, or several.
+/// A buffer that splits the bytes received on a pipe into RPC fragments. One write to a pipe may
+/// have a part of a fragment, or several fragments.
 #[derive(Clone, Debug)]
 pub struct Fragments {
     bytes: Vec<u8>,
@@ -26,15 +26,15 @@ impl Fragments {
         }
     }
 
-    /// Appends received bytes. The caller must call [`Self::take`] until it returns `None` before
-    /// it appends more, so that the buffer holds at most one incomplete fragment.
+    /// Appends bytes that the pipe received. The caller must call [`Self::take`] until it returns
+    /// `None` before it appends more, so that the buffer holds at most one incomplete fragment.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Number of received bytes that [`Self::take`] has not yet returned.
+    /// Returns the number of received bytes that [`Self::take`] has not returned yet.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.start
     }

@@ -32,21 +32,21 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::{open_enum, open_flags};
 
-/// Maximum length in bytes of an RPC bind, which is one fragment. Every peer must accept fragments
-/// of this length. \[C706\] 12.6.2, MustRecvFragSize
+/// Maximum length in bytes of an RPC bind, which must be one fragment. Every peer must accept
+/// fragments of this length. \[C706\] 12.6.2, MustRecvFragSize
 pub const MIN_FRAGMENT: u16 = 1432;
-/// Maximum length in bytes of an RPC fragment that Windows offers for a pipe.
+/// Maximum length in bytes of an RPC fragment on a pipe that Windows offers in a bind.
 pub const WINDOWS_FRAGMENT: u16 = 4280;
 
-/// An RPC interface, or a transfer syntax (an encoding of arguments), with its version:
-/// p_syntax_id_t. \[C706\] 12.6.3.1
+/// Identifier of an RPC interface, or of a transfer syntax (an encoding of arguments), with its
+/// version: p_syntax_id_t. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SyntaxId {
-    /// UUID of the interface or transfer syntax.
+    /// UUID of the RPC interface or transfer syntax.
     pub uuid: Guid,
-    /// Major version of the interface or transfer syntax.
+    /// Major version of the RPC interface or transfer syntax.
     pub major: u16,
-    /// Minor version of the interface or transfer syntax.
+    /// Minor version of the RPC interface or transfer syntax.
     pub minor: u16,
 }
 
@@ -54,8 +54,8 @@ impl SyntaxId {
     /// Length of an encoded syntax identifier in bytes.
     pub const LEN: usize = 20;
 
-    /// The transfer syntax NDR with 32-bit pointers, which all known peers support. \[MS-RPCE\]
-    /// 2.2.4.12
+    /// The transfer syntax (encoding of RPC arguments) NDR with 32-bit pointers, which all known
+    /// peers support. \[MS-RPCE\] 2.2.4.12
     pub const NDR32: Self = Self {
         uuid: Guid([
             0x04, 0x5D, 0x88, 0x8A, 0xEB, 0x1C, 0xC9, 0x11, 0x9F, 0xE8, 0x08, 0x00, 0x2B, 0x10,
@@ -64,7 +64,8 @@ impl SyntaxId {
         major: 2,
         minor: 0,
     };
-    /// The transfer syntax NDR with 64-bit pointers. \[MS-RPCE\] 2.2.4.12
+    /// The transfer syntax (encoding of RPC arguments) NDR with 64-bit pointers.
+    /// \[MS-RPCE\] 2.2.4.12
     pub const NDR64: Self = Self {
         uuid: Guid([
             0x33, 0x05, 0x71, 0x71, 0xBA, 0xBE, 0x37, 0x49, 0x83, 0x19, 0xB5, 0xDB, 0xEF, 0x9C,
@@ -74,8 +75,8 @@ impl SyntaxId {
         minor: 0,
     };
 
-    /// Returns the features that a bind requests with this identifier in place of a transfer
-    /// syntax; `None` for a transfer syntax. \[MS-RPCE\] 2.2.2.14
+    /// Returns the features that the client requests if this identifier is in place of a transfer
+    /// syntax in a bind; `None` for a transfer syntax. \[MS-RPCE\] 2.2.2.14
     pub fn features(&self) -> Option<Features> {
         let (pattern, bits) = self.uuid.0.split_at(8);
         let is_pattern = pattern == FEATURES_PATTERN && self.major == 1 && self.minor == 0;
@@ -86,8 +87,8 @@ impl SyntaxId {
         })
     }
 
-    /// Creates the identifier that requests features in place of a transfer syntax. \[MS-RPCE\]
-    /// 2.2.2.14
+    /// Makes the identifier that requests `features` in place of a transfer syntax in a bind.
+    /// \[MS-RPCE\] 2.2.2.14
     pub fn of_features(features: Features) -> Self {
         let mut uuid = [0; 16];
         uuid[..8].copy_from_slice(&FEATURES_PATTERN);

@@ -20,7 +20,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader at the start of a stub.
+    /// Makes a reader at the start of `stub`, the encoded arguments or results of an RPC call.
     pub fn new(stub: &'a [u8]) -> Self {
         Self {
             inner: cursor::Reader::new(stub),
@@ -61,8 +61,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a conformant array of bytes: its count, then the bytes. Fails when the stub is too
-    /// short; `field` is the name in the error.
+    /// Reads a conformant array of bytes: its 32-bit count, then the bytes. Fails when the stub is
+    /// too short; `field` is the name in the error.
     pub fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
         let count = self.count(field, 1)?;
         self.inner.bytes(field, count)
@@ -110,23 +110,23 @@ pub struct Writer {
 const FIRST_REFERENT: u32 = 0x0002_0000;
 
 impl Writer {
-    /// Creates a writer with an empty stub.
+    /// Makes a writer without encoded values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the encoded stub: the arguments or results of an RPC call in NDR form, without the
-    /// header of the fragment.
+    /// Returns the stub: the encoded arguments or results of an RPC call, without the header of the
+    /// fragment.
     pub fn into_stub(self) -> Vec<u8> {
         self.stub
     }
 
-    /// Length of the stub so far, in bytes.
+    /// Returns the length of the encoded values so far, in bytes.
     pub fn len(&self) -> usize {
         self.stub.len()
     }
 
-    /// Returns true if the stub has no bytes so far.
+    /// Returns true if the writer has encoded no values so far.
     pub fn is_empty(&self) -> bool {
         self.stub.is_empty()
     }
@@ -148,8 +148,8 @@ impl Writer {
         self.put_u32(referent);
     }
 
-    /// Appends a conformant array of bytes: its count, then the bytes. Panics when it has 4 GiB or
-    /// more.
+    /// Appends a conformant array of bytes: its 32-bit count, then the bytes. Panics when it has 4
+    /// GiB or more.
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         self.put_u32(u32_of(bytes.len()));
         self.stub.put(bytes);

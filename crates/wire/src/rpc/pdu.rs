@@ -60,33 +60,34 @@ open_flags! {
 }
 
 impl PacketFlags {
-    /// The flags of a call with a single fragment, which is the first and the last.
+    /// The flags of a fragment that is an RPC call's only one: both FIRST_FRAG and LAST_FRAG.
     pub const WHOLE: Self = Self(Self::FIRST_FRAG.0 | Self::LAST_FRAG.0);
 }
 
 /// The first byte of the data representation: little-endian integers. \[C706\] 14.1
 const LITTLE_ENDIAN: u8 = 0x10;
 
-/// The common header of all RPC fragments. \[C706\] 12.6.3.1
+/// The common header of all RPC fragments (PDUs), 16 bytes. \[C706\] 12.6.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Type of the RPC fragment, such as request, response or bind.
     pub packet_type: PacketType,
-    /// Flags of the RPC fragment: first or last fragment of its call.
+    /// Flags of the RPC fragment, such as first or last fragment of its call.
     pub flags: PacketFlags,
-    /// Whether the integers of the fragment are big-endian. This crate then decodes only the
-    /// header.
+    /// Whether the integers of the fragment are big-endian. For such a fragment, this crate decodes
+    /// only the header.
     pub is_big_endian: bool,
     /// Length of the whole fragment in bytes, including this header.
     pub frag_length: u16,
-    /// Length in bytes of the authentication data at the end of the fragment.
+    /// Length in bytes of the authentication data at the end of the fragment; 0 without
+    /// authentication.
     pub auth_length: u16,
-    /// Identifier of the call, which the client chose. All fragments of the call carry it.
+    /// Identifier of the RPC call, which the client chose. All fragments of the call carry it.
     pub call_id: u32,
 }
 
 impl Header {
-    /// Length of the header in bytes.
+    /// Length of the encoded header of an RPC fragment in bytes.
     pub const LEN: usize = 16;
 
     /// Decodes the header at the start of a fragment. Fails when `fragment` is too short, the
@@ -146,15 +147,16 @@ fn invalid(field: &'static str, value: impl Into<u64>) -> DecodeError {
 /// An RPC fragment (PDU) with little-endian integers and without authentication data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pdu<'a> {
-    /// Identifier of the call, which the client chose. All fragments of the call carry it.
+    /// Identifier of the RPC call, which the client chose. All fragments of the call carry it.
     pub call_id: u32,
     /// Flags of the fragment. `encode` sets OBJECT_UUID when a request has an object.
     pub flags: PacketFlags,
-    /// Contents of the fragment after the common header.
+    /// Contents of the RPC fragment after the common header.
     pub body: Body<'a>,
 }
 
-/// The contents of an RPC fragment after the common header, by the type of the fragment.
+/// The contents of an RPC fragment after the common header; the variant is the type of the
+/// fragment, such as bind or request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// The client requests interfaces on a new connection.
@@ -178,7 +180,7 @@ pub enum Body<'a> {
 }
 
 impl<'a> Pdu<'a> {
-    /// Decodes exactly one fragment.
+    /// Decodes exactly one RPC fragment.
     ///
     /// # Errors
     /// Fails when `fragment` has another length than its header states, is big-endian, has
@@ -219,7 +221,7 @@ impl<'a> Pdu<'a> {
         })
     }
 
-    /// Appends the encoded fragment to `fragment`.
+    /// Appends the encoded RPC fragment to `fragment`.
     ///
     /// # Panics
     /// Panics when the encoding is longer than 65,535 bytes, or a list has more than 255 elements.
@@ -249,7 +251,7 @@ impl<'a> Pdu<'a> {
 }
 
 impl Body<'_> {
-    /// Returns the type of the fragment, for its header.
+    /// Returns the type of the RPC fragment with these contents, for its header.
     pub fn packet_type(&self) -> PacketType {
         match self {
             Self::Bind(_) => PacketType::BIND,

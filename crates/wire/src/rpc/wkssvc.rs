@@ -9,7 +9,8 @@ use crate::error::DecodeError;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
 
-/// UUID and version of the RPC interface of the workstation service. \[MS-WKST\] 1.9
+/// UUID and version of the RPC interface of the workstation service (wkssvc), which describes a
+/// computer. \[MS-WKST\] 1.9
 pub const INTERFACE: SyntaxId = SyntaxId {
     uuid: Guid([
         0x98, 0xD0, 0xFF, 0x6B, 0x12, 0xA1, 0x10, 0x36, 0x98, 0x33, 0x46, 0xC3, 0xF8, 0x7E, 0x34,
@@ -19,7 +20,7 @@ pub const INTERFACE: SyntaxId = SyntaxId {
     minor: 0,
 };
 
-/// Name of the pipe that carries calls of the workstation service. \[MS-WKST\] 2.1
+/// Name of the pipe on IPC$ that carries RPC calls of the workstation service. \[MS-WKST\] 2.1
 pub const PIPE: &str = "wkssvc";
 
 open_enum! {
@@ -61,11 +62,11 @@ impl WkstaGetInfo {
     }
 }
 
-/// A description of a computer, with the fields of all information levels. A field that the level
-/// does not have is empty or 0. \[MS-WKST\] 2.2.5.1 to 2.2.5.3
+/// A description of a computer in the RPC call NetrWkstaGetInfo, with the fields of all information
+/// levels. A field that the level does not have is empty or 0. \[MS-WKST\] 2.2.5.1 to 2.2.5.3
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct WkstaInfo {
-    /// Number of the computer's platform, such as [`super::srvsvc::PLATFORM_NT`].
+    /// Number of the computer's operating system family, such as [`super::srvsvc::PLATFORM_NT`].
     pub platform: u32,
     /// NetBIOS name of the computer.
     pub computer: String,
@@ -125,14 +126,15 @@ impl WkstaInfo {
     }
 }
 
-/// The results of the RPC call NetrWkstaGetInfo. \[MS-WKST\] 3.2.4.1
+/// The results of the RPC call NetrWkstaGetInfo: a description of the computer, or an error.
+/// \[MS-WKST\] 3.2.4.1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WkstaGetInfoResponse {
-    /// Information level of the results, as in the request.
+    /// Information level of the results, which selects the returned fields, as in the request.
     pub level: u32,
     /// The description of the computer; `None` after an error.
     pub info: Option<WkstaInfo>,
-    /// SUCCESS, or the error for which the call failed.
+    /// Result of the call: SUCCESS, or an error code.
     pub status: WinError,
 }
 

@@ -63,7 +63,8 @@ open_flags! {
     }
 }
 
-/// An access control entry (ACE): the access of a user or group to an object. \[MS-DTYP\] 2.4.4
+/// An access control entry (ACE): it allows, denies or logs the access of a user or group to an
+/// object. \[MS-DTYP\] 2.4.4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ace {
     /// An entry that consists of access rights and a SID: types 0 to 2, 0x11 and 0x13. \[MS-DTYP\]
@@ -91,7 +92,8 @@ pub enum Ace {
 }
 
 impl Ace {
-    /// Creates an entry that allows the rights `mask` to the user or group `sid`.
+    /// Makes an entry that allows the rights `mask` to the user or group `sid`. `flags` are its
+    /// inheritance and logging flags.
     pub const fn allow(sid: Sid, mask: AccessMask, flags: AceFlags) -> Self {
         Self::Basic {
             ace_type: AceType::ACCESS_ALLOWED,
@@ -101,7 +103,8 @@ impl Ace {
         }
     }
 
-    /// Creates an entry that denies the rights `mask` to the user or group `sid`.
+    /// Makes an entry that denies the rights `mask` to the user or group `sid`. `flags` are its
+    /// inheritance and logging flags.
     pub const fn deny(sid: Sid, mask: AccessMask, flags: AceFlags) -> Self {
         Self::Basic {
             ace_type: AceType::ACCESS_DENIED,
@@ -123,7 +126,7 @@ impl Ace {
         *flags
     }
 
-    /// Length of the encoded entry in bytes, a multiple of 4.
+    /// Returns the length of the encoded entry in bytes, a multiple of 4.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Basic { sid, .. } => ACE_HEADER_LEN + 4 + sid.encoded_len(),
@@ -192,8 +195,8 @@ fn is_basic(ace_type: AceType) -> bool {
     )
 }
 
-/// An access control list (ACL). Its encoding has at most 65,535 bytes, as its header can express.
-/// \[MS-DTYP\] 2.4.5
+/// An access control list (ACL): entries that allow, deny or log access to an object. Its encoding
+/// has at most 65,535 bytes, because its header has a 16-bit length. \[MS-DTYP\] 2.4.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acl {
     revision: u8,
@@ -202,13 +205,14 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// Revision of an access control list without directory service entries. \[MS-DTYP\] 2.4.5
+    /// Revision number of an access control list without entries of a directory service.
+    /// \[MS-DTYP\] 2.4.5
     pub const REVISION: u8 = 2;
-    /// Revision of an access control list that may have directory service entries. \[MS-DTYP\]
-    /// 2.4.5
+    /// Revision number of an access control list that may have entries of a directory service.
+    /// \[MS-DTYP\] 2.4.5
     pub const REVISION_DS: u8 = 4;
 
-    /// Creates an empty list, which grants no access.
+    /// Makes an empty list, which grants access to no user.
     pub const fn new() -> Self {
         Self {
             revision: Self::REVISION,
@@ -217,23 +221,23 @@ impl Acl {
         }
     }
 
-    /// Returns the entries, in the order of their evaluation.
+    /// Returns the entries of the list, in the order of their evaluation.
     pub fn aces(&self) -> &[Ace] {
         &self.aces
     }
 
-    /// Returns the revision of the list: 2 to 4.
+    /// Returns the revision number of the list's format: 2 to 4.
     pub fn revision(&self) -> u8 {
         self.revision
     }
 
-    /// Length of the encoded list in bytes.
+    /// Returns the length of the encoded list in bytes.
     pub fn encoded_len(&self) -> usize {
         self.encoded_len
     }
 
-    /// Appends an entry and returns true. Returns false, without a change, when the list would
-    /// exceed 65,535 bytes.
+    /// Appends an access control entry to the list and returns true. Returns false, without a
+    /// change, if the encoded list would exceed 65,535 bytes.
     #[must_use]
     pub fn push(&mut self, ace: Ace) -> bool {
         let encoded_len = self.encoded_len.saturating_add(ace.encoded_len());
@@ -245,8 +249,8 @@ impl Acl {
         fits
     }
 
-    /// Decodes the list at the start of `bytes`. Fails when the list is truncated, has a revision
-    /// other than 2 to 4, or an entry is malformed.
+    /// Decodes the access control list at the start of `bytes`. Fails when the list is truncated,
+    /// has a revision other than 2 to 4, or an entry is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let revision = reader.u8("AclRevision")?;

@@ -53,13 +53,16 @@ open_flags! {
     }
 }
 
-/// A security descriptor: the owner of an object, and the users' access to it. \[MS-DTYP\] 2.4.6
+/// A security descriptor: the owner of an object, and the access control lists for it.
+/// \[MS-DTYP\] 2.4.6
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SecurityDescriptor {
-    /// Control flags. `encode` sets SELF_RELATIVE, and the PRESENT flags of existing lists.
-    /// DACL_PRESENT without a `dacl` is the NULL DACL, which allows all access to all users.
+    /// Control flags of the descriptor. `encode` sets SELF_RELATIVE, and the PRESENT flags of
+    /// existing lists. DACL_PRESENT without a `dacl` is the NULL DACL, which allows all access to
+    /// all users.
     pub control: DescriptorControl,
-    /// Flags that the resource manager defines; valid only with RM_CONTROL_VALID.
+    /// Flags that the program with the object (the resource manager) defines; valid only if
+    /// `control` has RM_CONTROL_VALID.
     pub resource_manager_control: u8,
     /// SID of the owner; `None` when the descriptor has none.
     pub owner: Option<Sid>,
@@ -103,7 +106,7 @@ impl SecurityDescriptor {
         })
     }
 
-    /// Length of the encoded descriptor in bytes.
+    /// Returns the length of the encoded descriptor in bytes.
     pub fn encoded_len(&self) -> usize {
         let sid_len = |sid: &Option<Sid>| sid.as_ref().map_or(0, Sid::encoded_len);
         let acl_len = |acl: &Option<Acl>| acl.as_ref().map_or(0, Acl::encoded_len);
@@ -123,7 +126,8 @@ impl SecurityDescriptor {
         control
     }
 
-    /// Appends the self-relative encoding to `out`: header, owner, group, SACL, DACL.
+    /// Appends the descriptor to `out` in the self-relative encoding: header, owner, group, SACL,
+    /// DACL.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let end = out.len() + self.encoded_len();
         let mut offset = HEADER_LEN;
@@ -149,8 +153,8 @@ impl SecurityDescriptor {
         assert_eq!(out.len(), end, "the parts are as long as they say");
     }
 
-    /// Returns a copy with only the parts that `parts` selects, for the response to a query. Any
-    /// part in the SACL selects the whole SACL. \[MS-SMB2\] 3.3.5.20.3
+    /// Returns a copy with only the parts that `parts` selects (owner, group, DACL, SACL), for the
+    /// response to a query. Any part in the SACL selects the whole SACL. \[MS-SMB2\] 3.3.5.20.3
     pub fn select(&self, parts: SecurityInformation) -> Self {
         const OF_SACL: SecurityInformation = SecurityInformation(
             SecurityInformation::SACL.0

@@ -24,7 +24,8 @@ const NT_AUTHORITY: u64 = 5;
 /// macOS use it.
 const NFS_RID: u32 = 88;
 
-/// A security identifier (SID): the identity of a user or group. \[MS-DTYP\] 2.4.2
+/// A security identifier (SID): the identity of a user or group, such as S-1-5-18.
+/// \[MS-DTYP\] 2.4.2
 ///
 /// Invariants: the authority has 48 bits; sub-authorities from `count` on are 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,31 +36,31 @@ pub struct Sid {
 }
 
 impl Sid {
-    /// The SID of no user or group: S-1-0-0. \[MS-DTYP\] 2.4.2.4
+    /// SID that stands for no user or group: S-1-0-0. \[MS-DTYP\] 2.4.2.4
     pub const NULL: Self = Self::known(0, &[0]);
-    /// The SID of the group of all users: S-1-1-0. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of all users: S-1-1-0. \[MS-DTYP\] 2.4.2.4
     pub const EVERYONE: Self = Self::known(1, &[0]);
-    /// The creator of an object, which replaces this SID in an inherited access control entry:
-    /// S-1-3-0. \[MS-DTYP\] 2.4.2.4
+    /// SID that stands for the creator of an object. In an inherited access control entry, the SID
+    /// of the creator replaces it: S-1-3-0. \[MS-DTYP\] 2.4.2.4
     pub const CREATOR_OWNER: Self = Self::known(3, &[0]);
-    /// The primary group of the creator of an object, which replaces this SID in an inherited
-    /// access control entry: S-1-3-1. \[MS-DTYP\] 2.4.2.4
+    /// SID that stands for the primary group of the creator of an object. In an inherited access
+    /// control entry, the SID of that group replaces it: S-1-3-1. \[MS-DTYP\] 2.4.2.4
     pub const CREATOR_GROUP: Self = Self::known(3, &[1]);
-    /// The current owner of the object: S-1-3-4. \[MS-DTYP\] 2.4.2.4
+    /// SID that stands for the current owner of the object: S-1-3-4. \[MS-DTYP\] 2.4.2.4
     pub const OWNER_RIGHTS: Self = Self::known(3, &[4]);
-    /// The group of users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
     pub const NETWORK: Self = Self::known(NT_AUTHORITY, &[2]);
-    /// The user of an anonymous logon: S-1-5-7. \[MS-DTYP\] 2.4.2.4
+    /// SID of the user of an anonymous logon: S-1-5-7. \[MS-DTYP\] 2.4.2.4
     pub const ANONYMOUS: Self = Self::known(NT_AUTHORITY, &[7]);
-    /// The group of users that logged on with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of users that logged on with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
     pub const AUTHENTICATED_USERS: Self = Self::known(NT_AUTHORITY, &[11]);
-    /// The account of the operating system: S-1-5-18. \[MS-DTYP\] 2.4.2.4
+    /// SID of the account of the operating system: S-1-5-18. \[MS-DTYP\] 2.4.2.4
     pub const LOCAL_SYSTEM: Self = Self::known(NT_AUTHORITY, &[18]);
-    /// The group of the computer's administrators: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of the computer's administrators: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_ADMINISTRATORS: Self = Self::known(NT_AUTHORITY, &[32, 544]);
-    /// The group of the computer's users: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of the computer's users: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_USERS: Self = Self::known(NT_AUTHORITY, &[32, 545]);
-    /// The group of the computer's guests: S-1-5-32-546. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of the computer's guests: S-1-5-32-546. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_GUESTS: Self = Self::known(NT_AUTHORITY, &[32, 546]);
 
     const fn known(authority: u64, sub_authorities: &[u32]) -> Self {
@@ -76,8 +77,9 @@ impl Sid {
         sid
     }
 
-    /// Creates a SID from its identifier authority and sub-authorities. `None` when the authority
-    /// has more than 48 bits, or for more than 15 sub-authorities.
+    /// Makes a SID from its identifier authority and sub-authorities, which are 5 and 18 in
+    /// S-1-5-18. `None` when the authority has more than 48 bits, or for more than 15
+    /// sub-authorities.
     pub fn new(authority: u64, sub_authorities: &[u32]) -> Option<Self> {
         let is_valid = authority < AUTHORITY_END && sub_authorities.len() <= MAX_SUB_AUTHORITIES;
         is_valid.then(|| Self::known(authority, sub_authorities))
@@ -122,7 +124,7 @@ impl Sid {
         }
     }
 
-    /// Returns the identifier authority, a number of 48 bits: 5 in S-1-5-18.
+    /// Returns the identifier authority, a number of 48 bits, which is 5 in S-1-5-18.
     pub fn authority(&self) -> u64 {
         self.authority
     }
@@ -141,7 +143,7 @@ impl Sid {
         Some(sid)
     }
 
-    /// Length of the encoded SID in bytes, 8 to 68.
+    /// Returns the length of the encoded SID in bytes, 8 to 68.
     pub fn encoded_len(&self) -> usize {
         FIXED_LEN + 4 * usize::from(self.count)
     }
@@ -152,8 +154,8 @@ impl Sid {
         Self::read(&mut Reader::new(bytes))
     }
 
-    /// Decodes a SID from a reader. Fails when too few bytes are left, the revision is not 1, or
-    /// the SID has more than 15 sub-authorities. \[MS-DTYP\] 2.4.2.2
+    /// Decodes a SID from the current position of `reader`. Fails when too few bytes are left, the
+    /// revision is not 1, or the SID has more than 15 sub-authorities. \[MS-DTYP\] 2.4.2.2
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let revision = reader.u8("Revision")?;
         if revision != REVISION {
@@ -215,7 +217,7 @@ impl fmt::Debug for Sid {
     }
 }
 
-/// The error of parsing a text that is not a valid SID of the form S-1-5-18.
+/// The error for a text that is not a SID, such as S-1-5-18.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseSidError;
 

@@ -15,10 +15,11 @@ const EXECUTE: AccessMask = AccessMask(0x0012_00A0);
 const ALL: AccessMask = AccessMask(0x001F_01FF);
 
 impl SecurityDescriptor {
-    /// Creates the descriptor that represents a Unix owner, group and mode, as Samba does for a
-    /// file without an access control list. `mode` has the permission bits of chmod(2). One
-    /// allowing entry each applies to owner, group and all users, with the SIDs S-1-22-1-uid and
-    /// S-1-22-2-gid. The DACL is protected, because files do not inherit a mode.
+    /// Makes the descriptor that represents a Unix owner, group and mode, as Samba does for a file
+    /// without an access control list. `mode` has the permission bits of chmod(2). `is_directory`
+    /// adds the rights to delete entries of a directory. One allowing entry each applies to owner,
+    /// group and all users, with the SIDs S-1-22-1-uid and S-1-22-2-gid. The DACL is protected,
+    /// because files do not inherit a mode.
     ///
     /// The list has no denying entries, so for a mode such as 0604 it shows more rights of the
     /// group than the mode grants.

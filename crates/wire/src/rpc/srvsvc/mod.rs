@@ -18,7 +18,8 @@ use super::SyntaxId;
 use crate::ids::Guid;
 use crate::open_enum::open_enum;
 
-/// UUID and version of the RPC interface of the server service. \[MS-SRVS\] 1.9
+/// UUID and version of the RPC interface of the server service (srvsvc), which lists shares.
+/// \[MS-SRVS\] 1.9
 pub const INTERFACE: SyntaxId = SyntaxId {
     uuid: Guid([
         0xC8, 0x4F, 0x32, 0x4B, 0x70, 0x16, 0xD3, 0x01, 0x12, 0x78, 0x5A, 0x47, 0xBF, 0x6E, 0xE1,
@@ -28,14 +29,14 @@ pub const INTERFACE: SyntaxId = SyntaxId {
     minor: 0,
 };
 
-/// Name of the pipe that carries calls of the server service. \[MS-SRVS\] 2.1
+/// Name of the pipe on IPC$ that carries RPC calls of the server service. \[MS-SRVS\] 2.1
 pub const PIPE: &str = "srvsvc";
 
-/// MAX_PREFERRED_LENGTH: a client that sends this as preferred length of a list sets no limit.
+/// MAX_PREFERRED_LENGTH: the preferred length of a list by which a client sets no limit.
 /// \[MS-SRVS\] 3.1.4.8
 pub const ALL: u32 = u32::MAX;
 
-/// PLATFORM_ID_NT: the number of the platform of Windows NT and compatible systems, which servers
+/// PLATFORM_ID_NT: the platform number of Windows NT and compatible systems, which file servers
 /// report. \[MS-SRVS\] 2.2.2.6
 pub const PLATFORM_NT: u32 = 500;
 

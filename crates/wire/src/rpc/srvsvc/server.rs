@@ -55,35 +55,35 @@ impl ServerGetInfo {
     }
 }
 
-/// A description of a server, with the fields of all information levels. A field that the level
-/// does not have is empty or 0.
+/// A description of a server in the RPC call NetrServerGetInfo, with the fields of all information
+/// levels. A field that the level does not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ServerInfo {
-    /// Number of the server's platform, such as [`super::PLATFORM_NT`].
+    /// Number of the server's operating system family, such as [`super::PLATFORM_NT`].
     pub platform: u32,
-    /// Name of the server, without leading backslashes.
+    /// Name of the described server, without leading backslashes.
     pub name: String,
     /// Major version of the operating system; level 101 and up.
     pub version_major: u32,
     /// Minor version of the operating system; level 101 and up.
     pub version_minor: u32,
-    /// Services that the server runs; level 101 and up.
+    /// Bit mask of the services that the server runs; level 101 and up.
     pub server_type: ServerType,
-    /// Description of the server; level 101 and up.
+    /// Description of the server for display; level 101 and up.
     pub comment: String,
     /// Maximum number of users of the server; 0xFFFFFFFF for no limit; level 102.
     pub users: u32,
     /// Minutes before the server disconnects an idle session; level 102.
     pub disconnect: u32,
-    /// Whether lists of servers omit the server; level 102.
+    /// Whether lists of servers in the network omit the server; level 102.
     pub is_hidden: bool,
     /// Interval in seconds between the server's announcements to the network; level 102.
     pub announce: u32,
-    /// Random variation of the announcement interval in milliseconds; level 102.
+    /// Maximum random addition to the interval of announcements, in milliseconds; level 102.
     pub announce_delta: u32,
-    /// Number of licenses for users of the server; level 102.
+    /// Number of users per license of the server; level 102.
     pub licenses: u32,
-    /// Path of the directory that holds the users' directories; level 102.
+    /// Path of the directory that holds the home directories of the users; level 102.
     pub user_path: String,
 }
 
@@ -149,14 +149,15 @@ impl ServerInfo {
     }
 }
 
-/// The results of the RPC call NetrServerGetInfo. \[MS-SRVS\] 3.1.4.17
+/// The results of the RPC call NetrServerGetInfo: a description of the server, or an error.
+/// \[MS-SRVS\] 3.1.4.17
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerGetInfoResponse {
-    /// Information level of the results, as in the request.
+    /// Information level of the results, which selects the returned fields, as in the request.
     pub level: u32,
     /// The description of the server; `None` after an error.
     pub server: Option<ServerInfo>,
-    /// SUCCESS, or the error for which the call failed.
+    /// Result of the call: SUCCESS, or an error code.
     pub status: WinError,
 }
 

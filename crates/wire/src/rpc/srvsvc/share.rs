@@ -27,34 +27,34 @@ open_flags! {
 }
 
 impl ShareType {
-    /// Returns the kind of the share, without the flags.
+    /// Returns the kind of the share (disk, printer, device or IPC), without the flags.
     pub fn kind(self) -> Self {
         Self(self.0 & 0xFF)
     }
 }
 
-/// A description of a share, with the fields of all information levels. A field that the level does
-/// not have is empty or 0.
+/// A description of a share in calls of the server service, with the fields of all information
+/// levels. A field that the level does not have is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ShareInfo {
     /// Name of the share, without the name of the server.
     pub name: String,
-    /// Kind and flags of the share.
+    /// Kind of the share, such as disk or IPC, and flags, such as an administrative share.
     pub share_type: ShareType,
-    /// Description of the share for users.
+    /// Description of the share for display.
     pub comment: String,
     /// Permissions of share-level security, an obsolete feature of LAN Manager; else 0.
     pub permissions: u32,
     /// Maximum number of connections to the share; 0xFFFFFFFF for no limit.
     pub max_uses: u32,
-    /// Current number of connections to the share.
+    /// Number of connections to the share at the time of the call.
     pub current_uses: u32,
     /// Path of the shared directory on the server.
     pub path: String,
     /// Password of share-level security, an obsolete feature of LAN Manager; `None` when the server
     /// returns none.
     pub password: Option<String>,
-    /// Name of the server that the share belongs to; `*` for any.
+    /// Name of the server that has the share; `*` for any.
     pub server_name: String,
     /// Flags for caching, DFS and encryption of the share: SHI1005_FLAGS. \[MS-SRVS\] 2.2.2.5
     pub flags: u32,

@@ -21,8 +21,8 @@ pub struct ShareEnum {
     pub level: u32,
     /// Length in bytes that the response should not exceed; [`super::ALL`] for no limit.
     pub preferred_length: u32,
-    /// Position in the list to continue from: 0, or the value of the last response; `None` for the
-    /// start.
+    /// Position in the list from which the server continues: 0, or the value of the last response;
+    /// `None` for the start.
     pub resume_handle: Option<u32>,
 }
 
@@ -82,18 +82,19 @@ impl ShareEnum {
     }
 }
 
-/// The results of the RPC calls NetrShareEnum and NetrShareEnumSticky. \[MS-SRVS\] 3.1.4.8
+/// The results of the RPC calls NetrShareEnum and NetrShareEnumSticky: a list of shares, or an
+/// error. \[MS-SRVS\] 3.1.4.8
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareEnumResponse {
-    /// Information level of the shares, as in the request.
+    /// Information level of the listed shares, which selects their fields, as in the request.
     pub level: u32,
     /// The listed shares; `None` when the response has no list, for example after an error.
     pub shares: Option<Vec<ShareInfo>>,
     /// Number of shares that the server has from the position of this call to the end of the list.
     pub total_entries: u32,
-    /// Position in the list to continue from; `None` if the client sent none.
+    /// Position in the list from which the next call continues; `None` if the client sent none.
     pub resume_handle: Option<u32>,
-    /// SUCCESS, MORE_DATA when the list is incomplete, or the error for which the call failed.
+    /// Result of the call: SUCCESS, MORE_DATA when the list is incomplete, or an error code.
     pub status: WinError,
 }
 
@@ -239,14 +240,15 @@ impl ShareGetInfo {
     }
 }
 
-/// The results of the RPC call NetrShareGetInfo. \[MS-SRVS\] 3.1.4.10
+/// The results of the RPC call NetrShareGetInfo: a description of the share, or an error.
+/// \[MS-SRVS\] 3.1.4.10
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGetInfoResponse {
-    /// Information level of the results, as in the request.
+    /// Information level of the results, which selects the returned fields, as in the request.
     pub level: u32,
     /// The description of the share; `None` after an error.
     pub share: Option<ShareInfo>,
-    /// SUCCESS, or the error for which the call failed.
+    /// Result of the call: SUCCESS, or an error code.
     pub status: WinError,
 }
 

@@ -36,7 +36,7 @@ impl RemoteTod {
 /// TIME_OF_DAY_INFO: the date and time of a server. \[MS-SRVS\] 2.2.4.105
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TimeOfDay {
-    /// Seconds since 1970-01-01 00:00 UTC.
+    /// Time of the server in seconds since 1970-01-01 00:00 UTC.
     pub elapsed: u32,
     /// Milliseconds since an arbitrary time, such as the start of the server.
     pub ticks_ms: u32,
@@ -46,7 +46,7 @@ pub struct TimeOfDay {
     pub minutes: u32,
     /// Second of the minute, 0 to 59.
     pub seconds: u32,
-    /// Hundredth of the second, 0 to 99.
+    /// Hundredths of the second, 0 to 99.
     pub hundredths: u32,
     /// Time zone of the server in minutes west of Greenwich; -1 if unknown.
     pub timezone: i32,
@@ -66,7 +66,7 @@ pub struct TimeOfDay {
 const DAY: i64 = 86_400;
 
 impl TimeOfDay {
-    /// Splits `time` into the date and time of day in UTC. `ticks_ms` is the number of milliseconds
+    /// Makes the date and time of day in UTC from `time`. `ticks_ms` is the number of milliseconds
     /// since the start of the server. The time zone of the result is 0; a caller in another zone
     /// sets it.
     pub fn at(time: FileTime, ticks_ms: u32) -> Self {
@@ -131,12 +131,13 @@ fn date(days: i64) -> (u32, u32, u32) {
     (number(year), number(month), number(day))
 }
 
-/// The results of the RPC call NetrRemoteTOD. \[MS-SRVS\] 3.1.4.21
+/// The results of the RPC call NetrRemoteTOD: date and time of the server, or an error.
+/// \[MS-SRVS\] 3.1.4.21
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteTodResponse {
     /// Date and time of the server; `None` after an error.
     pub time: Option<TimeOfDay>,
-    /// SUCCESS, or the error for which the call failed.
+    /// Result of the call: SUCCESS, or an error code.
     pub status: WinError,
 }
 
