@@ -21,7 +21,8 @@ use crate::options::{Credentials, Options};
 /// Largest READ or WRITE in bytes where a frame has a length of 17 bits. RFC 1002 4.3.1
 const SMALL_FRAME_IO: u32 = 64 << 10;
 
-/// A client: the I/O threads that its sessions share. Cheap to clone.
+/// A client for any number of servers: its I/O threads and options, which all its sessions share. A
+/// clone is cheap and refers to the same client.
 ///
 /// Dropping the last clone and the last of its sessions, shares and files logs off, closes the
 /// connections and ends the threads.
@@ -43,7 +44,7 @@ pub(crate) struct Inner {
 }
 
 impl Client {
-    /// Makes a client with these options and starts its I/O threads. Does not connect.
+    /// Makes a client with these options and starts its I/O threads. Does not connect to a server.
     ///
     /// # Errors
     /// [`Error::Local`]: the system refuses a thread, an `io_uring` instance or an epoll instance.
@@ -68,12 +69,12 @@ impl Client {
         })
     }
 
-    /// Logs off from all servers at once and waits for their responses, for some seconds at most.
-    /// Requests of the sessions fail from then on. \[MS-SMB2\] 3.2.4.23
+    /// Logs off all sessions of this client and waits until the servers have responded, but only
+    /// for a few seconds. Later requests of these sessions fail. \[MS-SMB2\] 3.2.4.23
     ///
-    /// This is for a program that is about to end without dropping its handles. The kernel closes
-    /// TCP connections when the process ends, so the server does its cleanup after that, and not
-    /// beside the last steps of the program. This function closes all other connections.
+    /// A program calls this before it exits while it still holds sessions, shares or files. The
+    /// client closes all connections except those over TCP, which the kernel closes when the
+    /// process ends.
     pub async fn log_off(&self) {
         if !self.inner.threads.is_here() {
             return;

@@ -19,8 +19,9 @@ use crate::share::Share;
 
 impl Client {
     /// Connects to a server and logs in. `host` is a name or an IP address. `port` replaces the
-    /// port of the first transport of [`Options::transports`](crate::Options::transports). The
-    /// client tries every transport in turn, at every address of the host, until one connects.
+    /// port of the first transport of [`Options::transports`](crate::Options::transports); `None`
+    /// keeps that port. The client tries every transport in turn, at every address of the host,
+    /// until one connects.
     ///
     /// # Errors
     /// The host is not found, no transport connects, or the server refuses the login.
@@ -121,9 +122,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Returns this session, or a new one with the same login if this one is lost. All callers get
-    /// the same new session. Files of the lost session stay closed: the server dropped their locks
-    /// and share modes with that session.
+    /// Returns this session if it still has a connection; otherwise logs in again in the same way
+    /// and returns the new session. All callers get the same new session. Files of the lost session
+    /// stay closed: the server dropped their locks and share modes with that session.
     ///
     /// # Errors
     /// The server is not reachable, or it refuses the login. A later call of this function tries
@@ -168,8 +169,8 @@ impl Session {
 }
 
 impl Share {
-    /// Returns this share, or the same share on a [new session](Session::reconnected) if its
-    /// session is lost. All callers get the same share.
+    /// Returns this share if its session still has a connection; otherwise the share of the same
+    /// name on a [new session](Session::reconnected). All callers get the same share.
     ///
     /// # Errors
     /// The server is not reachable, or it refuses the login or the share. A later call tries again.

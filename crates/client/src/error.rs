@@ -12,9 +12,10 @@ use wire::Status;
 
 use crate::url::UrlError;
 
-/// The error of an operation. Displayed, it is a line for a user.
+/// The error of a function of this crate. Its `Display` form is one line for users, with the
+/// operation and the object.
 ///
-/// [`Error::kind`] sorts errors by what a program can do about them.
+/// [`Error::kind`] returns the class of the error, by which a program decides how to continue.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -138,7 +139,8 @@ pub enum Error {
     },
 }
 
-/// A class of errors, by what a program can do about them.
+/// A class of errors that a program handles in the same way. [`Error::kind`] returns the class of
+/// an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -226,7 +228,8 @@ impl Error {
         )
     }
 
-    /// Returns whether the last connection of the session was lost ([`Error::Lost`]).
+    /// Returns true if the operation failed because its session lost the last connection to the
+    /// server ([`Error::Lost`]).
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }
@@ -243,8 +246,8 @@ impl Error {
         }
     }
 
-    /// Makes an [`Error::Local`]: on this machine, `operation` (a verb such as `open`) on `path`
-    /// failed with `error`.
+    /// Makes an [`Error::Local`], the error of a system call on this machine: `operation` (a verb
+    /// such as `open`) on the local object `path` failed with `error`.
     pub fn local(operation: &'static str, path: &str, error: io::Error) -> Self {
         Self::Local {
             operation,

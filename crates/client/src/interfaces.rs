@@ -13,7 +13,8 @@ use crate::session::Session;
 /// Largest list of interfaces in bytes.
 const INTERFACES_LEN: u32 = 64 << 10;
 
-/// A network interface of a server, as the server announces it for further channels.
+/// A network interface of a server, as the server announces it to clients that open further
+/// connections (channels) for a session. \[MS-SMB2\] 2.2.32.5
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
@@ -27,16 +28,16 @@ pub struct Interface {
     /// Whether the interface supports receive-side scaling: it distributes connections over the
     /// processors of the server.
     pub is_rss_capable: bool,
-    /// Whether the interface supports RDMA, as SMB Direct needs.
+    /// Whether the interface supports RDMA, which the transport SMB Direct needs.
     pub is_rdma_capable: bool,
 }
 
 impl Session {
-    /// Queries the network interfaces of the server.
+    /// Queries the network interfaces of the server (FSCTL_QUERY_NETWORK_INTERFACE_INFO).
     ///
     /// # Errors
-    /// The server does not support the query (as before SMB 3.0), or the user may not connect to
-    /// IPC$.
+    /// The server does not support the query, as servers before SMB 3.0, or the user may not
+    /// connect to IPC$.
     pub async fn interfaces(&self) -> Result<Vec<Interface>, Error> {
         let share = self.share("IPC$").await?;
         let step = Step::Ioctl {

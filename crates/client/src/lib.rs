@@ -152,8 +152,8 @@ pub use wait::Wait;
 pub use watch::{Change, Watch};
 pub use write::WriteOptions;
 
-/// Security mechanisms of logins, for programs that bring another one than NTLM: see
-/// [`Credentials::with_mechanism`].
+/// Traits and types for programs that log in with a security mechanism other than NTLM, such as
+/// Kerberos: see [`Credentials::with_mechanism`].
 pub mod mechanism {
     pub use auth::{
         Entropy, FileTime, InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress,

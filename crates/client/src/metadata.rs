@@ -69,7 +69,8 @@ impl Metadata {
     }
 }
 
-/// Changes to the metadata of a file. `None` leaves a value unchanged.
+/// Changes to the timestamps and attributes of a file or directory. A field that is `None` leaves
+/// the value of the file unchanged. The default changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
@@ -159,9 +160,10 @@ pub struct Volume {
     pub available: u64,
     /// Free space of the volume in bytes, without regard to quotas.
     pub free: u64,
-    /// Length of an allocation unit in bytes.
+    /// Length in bytes of an allocation unit: the file system allocates disk space in multiples of
+    /// it.
     pub block: u64,
-    /// Serial number of the volume.
+    /// Serial number of the volume, as the server reports it.
     pub serial: u32,
     /// Label of the volume; empty if it has none.
     pub label: String,

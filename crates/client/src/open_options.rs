@@ -119,8 +119,8 @@ impl OpenOptions {
         self
     }
 
-    /// Requires the path to be a directory (`true`) or a file (`false`). The open fails otherwise.
-    /// Default: either.
+    /// Requires the object at the path to be a directory (`true`) or a file (`false`): otherwise
+    /// the open fails. Without a call of this method, both kinds are accepted.
     #[must_use]
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = Some(directory);
@@ -142,8 +142,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether a link in the last component is followed (`true`, the default), or the link
-    /// itself is opened.
+    /// Sets whether the open follows a symbolic link in the last component of the path (`true`, the
+    /// default), or opens the link itself.
     #[must_use]
     pub fn follow(mut self, follow: bool) -> Self {
         self.follow = follow;
@@ -172,7 +172,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the DOS attributes of a file that this open creates. An existing file keeps its
+    /// Sets the DOS attributes of the file if this open creates it. An existing file keeps its
     /// attributes.
     #[must_use]
     pub fn attributes(mut self, attributes: FileAttributes) -> Self {

@@ -14,8 +14,7 @@ pub use proto::client::config::Protection;
 use wire::dialect::Dialect;
 use zeroize::Zeroizing;
 
-/// Length in bytes of one READ or WRITE where neither the caller nor a transfer chooses another
-/// length: 1 MiB.
+/// Length in bytes of a READ or WRITE if no option and no transfer selects another length: 1 MiB.
 pub const REQUEST_BYTES: u32 = 1 << 20;
 
 /// The transports that the client tries for the first connection to a server.
@@ -86,26 +85,31 @@ pub enum Channels {
 pub struct Options {
     /// Transports of the first connection. Default: TCP.
     pub transports: Transports,
-    /// Socket options of TCP connections, such as keep-alive and buffer sizes.
+    /// Socket options of TCP connections, such as keep-alive. Default: [`TcpOptions::default`].
     pub tcp: TcpOptions,
     /// Parameters of QUIC connections: window sizes, time limits and congestion controller.
+    /// Default: [`QuicSettings::default`].
     pub quic: QuicSettings,
     /// Number of connections of a session. Default: [`Channels::Auto`].
     pub channels: Channels,
-    /// Trusted server certificates and the client's own certificate, for QUIC.
+    /// TLS settings for QUIC: the trusted server certificates, and the certificate of the client.
+    /// Default: the authorities of the system, no certificate of the client.
     pub tls: ClientSettings,
-    /// Whether TLS with a verified server replaces SMB encryption if the server agrees. Without
-    /// the server's agreement, or with [`Protection::Encrypt`], messages are encrypted again within
-    /// TLS. Default: no. \[MS-SMB2\] 2.2.3.1.5
+    /// Whether the client offers the server to replace SMB encryption by the TLS of QUIC, with a
+    /// verified server certificate. If the server does not agree, or with [`Protection::Encrypt`],
+    /// SMB encryption stays. Default: no. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
-    /// RDMA provider for SMB Direct: the verbs library of the system, or an emulation.
+    /// RDMA provider for SMB Direct: the verbs library of the system, or an emulation. Default:
+    /// verbs.
     pub rdma: rdma::Choice,
-    /// Shortest READ or WRITE in bytes whose data move by RDMA. Default: 4096.
+    /// Shortest READ or WRITE, in bytes, that transfers its data by RDMA. Shorter ones carry the
+    /// data in the message. Only for SMB Direct. Default: 4096.
     pub rdma_threshold: u32,
     /// Time that an I/O thread polls an RDMA connection after a completion before it waits for an
-    /// interrupt. Default: zero.
+    /// interrupt. Longer times cost processor time and lower the latency. Default: zero.
     pub rdma_busy_poll: Duration,
-    /// Signing and encryption of messages. Default: as the server asks.
+    /// Requirements for signing and encryption of messages. Default: [`Protection::AsAsked`], only
+    /// if the server requires them.
     pub protection: Protection,
     /// Dialects that the client offers. Default: 2.0.2 to 3.1.1.
     pub dialects: Vec<Dialect>,
@@ -116,27 +120,31 @@ pub struct Options {
     /// Whether a login that the server maps to its guest account succeeds. The messages of a guest
     /// are neither signed nor encrypted. Default: no.
     pub allow_guest: bool,
-    /// Length of the largest READ or WRITE in bytes. 0 stands for 1 MiB, and for up to 8 MiB in
+    /// Maximum length of a READ or WRITE in bytes. 0 selects 1 MiB, and up to 8 MiB in
     /// [transfers](crate::transfer) of large files over TCP. Default: 0.
     pub io_size: u32,
-    /// Number of requests in flight for one operation on a file. 0 stands for 16, for 32 over QUIC,
-    /// and for 12 to 16 MiB of requests in transfers of large files over TCP. Default: 0.
+    /// Maximum number of requests in flight for one operation on a file. 0 selects 16, or 32 over
+    /// QUIC; transfers of large files over TCP then have 12 to 16 MiB in flight. Default: 0.
     pub depth: usize,
-    /// Credits that the client requests on each channel. Default: 8192.
+    /// Number of credits (permissions to send a request) that the client requests from the server
+    /// on each channel. Default: 8192.
     pub credits: u16,
     /// Time limit of a connection attempt to one address. Default: 10 seconds.
     pub connect_timeout: Duration,
     /// Time limit of negotiation and login together. Default: 30 seconds.
     pub login_timeout: Duration,
-    /// Time limit of a response. Each 128 KiB that are in flight before and with the request extend
-    /// the limit by one second. `None` waits without a limit. Default: 60 seconds.
+    /// Time limit for the response to a request. The limit grows by one second for each 128 KiB of
+    /// data in this request and in the requests in flight before it. `None` waits without a limit.
+    /// Default: 60 seconds.
     pub request_timeout: Option<Duration>,
     /// Idle time after which the client sends an ECHO. If no response arrives within the same time,
     /// the connection counts as lost. Default: 60 seconds.
     pub echo_interval: Duration,
-    /// Count of I/O threads. 0 stands for one per processor, at most 4. Default: 0.
+    /// Number of I/O threads of the client. 0 selects one for each processor, at most 4. Default:
+    /// 0.
     pub threads: usize,
-    /// I/O interface of the kernel that the I/O threads use: io_uring or epoll.
+    /// I/O interface of the kernel that the I/O threads use: io_uring or epoll. Default: io_uring
+    /// if it is available, else epoll.
     pub io: ring::Io,
 }
 
@@ -375,8 +383,8 @@ impl Options {
     }
 }
 
-/// The user that logs in to a server, with the proof of identity: a password, or a security
-/// mechanism of the caller.
+/// The identity with which the client logs in to a server: a user with a password, a security
+/// mechanism of the caller (such as Kerberos), or an anonymous user.
 #[derive(Clone)]
 pub struct Credentials {
     login: Login,

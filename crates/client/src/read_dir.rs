@@ -43,9 +43,9 @@ pub struct Entry {
     pub metadata: Metadata,
 }
 
-/// The entries of a directory, in the order of the server, without `.` and `..`. The next buffer is
-/// in flight while the caller reads the entries of the last one. Made by [`Share::read_dir`] and
-/// [`Share::read_dir_without_ids`].
+/// The entries of a directory, in the order of the server, without `.` and `..`. The client
+/// requests the next entries while the caller reads the previous ones. Made by [`Share::read_dir`]
+/// and [`Share::read_dir_without_ids`].
 ///
 /// With the cargo feature `futures` this is a `futures_core::Stream`.
 pub struct ReadDir {
@@ -149,8 +149,8 @@ impl ReadDir {
         }
     }
 
-    /// Returns the count of entries that [`next`](Self::next) returns without waiting for the
-    /// server.
+    /// Returns the number of entries that the client has already received: [`next`](Self::next)
+    /// returns this many entries without waiting for the server.
     pub fn buffered(&self) -> usize {
         self.entries.len()
     }
@@ -165,7 +165,7 @@ impl ReadDir {
         self.directory.close().await
     }
 
-    /// Converts the listing to an iterator that blocks the thread.
+    /// Converts the listing to an iterator that blocks the thread while it waits for the server.
     pub fn blocking(self) -> Blocking {
         Blocking(self)
     }
@@ -246,8 +246,8 @@ fn query(file: FileRef, class: FileInfoClass, pattern: &str, length: u32) -> Ste
     }
 }
 
-/// An iterator over the entries of a directory that blocks the thread. Made by
-/// [`ReadDir::blocking`].
+/// An iterator over the entries of a directory that blocks the thread while it waits for the
+/// server. Made by [`ReadDir::blocking`].
 #[derive(Debug)]
 pub struct Blocking(ReadDir);
 

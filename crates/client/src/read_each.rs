@@ -28,8 +28,8 @@ use crate::transfer::{TransferOptions, download};
 /// Length of the READ in bytes that shares a message with CREATE and CLOSE, if the caller does not
 /// know the length of the file.
 const SMALL_BYTES: u32 = 64 << 10;
-/// Largest count of files that the client reads by one message (a compound of CREATE, READ and
-/// CLOSE for each file).
+/// Maximum number of files that the client reads with one message. The message is a compound with a
+/// CREATE, a READ and a CLOSE for each file.
 pub const FILES_TOGETHER: usize = 8;
 /// Count of readable files of one message, beside the first one, that failed within the message:
 /// from this count on the client assumes that the server accepts one CREATE per message.
@@ -86,20 +86,20 @@ impl Share {
         }
     }
 
-    /// Reads a whole file of about `expected` bytes by exactly one message. Returns `None` if the
-    /// file has more bytes than the response to that message.
+    /// Reads a whole file of about `expected` bytes with exactly one message. Returns `None` if the
+    /// file is longer than the client has requested in that message.
     ///
     /// # Errors
-    /// The file does not exist, or another open of it denies reading.
+    /// The file does not exist, the user may not read it, another open of it denies reading, or the
+    /// connection is lost.
     pub async fn read_small(&self, path: &str, expected: u32) -> Result<Option<Region>, Error> {
         self.take_one(path, self.ask(&[(path, expected)])).await
     }
 
     /// Reads many whole files, each given by path and expected length in bytes. Returns a result
-    /// for each, in the order of `files`: see [`Share::read_expecting`]. Files of up to one
-    /// mebibyte together share a message, and [`Options::depth`](crate::Options::depth) messages
-    /// are in flight. After many files were [announced](Share::announce), a second session reads
-    /// some of them.
+    /// for each, in the order of `files`. Files of up to 1 MiB together share a message, and
+    /// [`Options::depth`](crate::Options::depth) messages are in flight. After many files were
+    /// [announced](Share::announce), a second session reads some of them.
     ///
     /// # Errors
     /// Each result has its own error: the file does not exist, the user may not read it, another
@@ -117,9 +117,9 @@ impl Share {
         results
     }
 
-    /// Reads many whole files, each given by path and expected length in bytes, and each within one
-    /// message. Returns a result for each, in the order of `files`; `None` if the file has more
-    /// bytes than the response to its message.
+    /// Reads many whole files, each given by path and expected length in bytes, and each with one
+    /// message. Returns a result for each, in the order of `files`: the bytes, or `None` if the
+    /// file is longer than the client has requested in its message.
     ///
     /// # Errors
     /// Each result has its own error: the file does not exist, the user may not read it, another

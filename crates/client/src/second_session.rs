@@ -62,11 +62,12 @@ impl SecondSession {
 impl Share {
     /// Announces that the program will read `files` further small files with
     /// [`read_each`](Share::read_each). From 128 announced files on, the client logs in a second
-    /// time as another client and uses both sessions, so that a server with one thread for each
-    /// client, as Samba, works with two threads.
+    /// time under another ClientGuid and uses both sessions: a server with one thread per client,
+    /// such as Samba, then serves the files with two threads.
     ///
-    /// This function does not wait for the login. Sessions with several channels, another transport
-    /// than TCP, or with options that choose the channels or requests, do not get a second session.
+    /// This function does not wait for the login. The client opens no second session if the session
+    /// has several connections or does not use TCP, or if `channels`, `io_size` or `depth` of the
+    /// options is not the default.
     pub fn announce(&self, files: usize) {
         self.count(&self.inner.second_session.announced, files);
     }

@@ -19,8 +19,8 @@ use crate::io::dispatch::Dispatch;
 use crate::io::message::Target;
 use crate::options::{Credentials, Options};
 
-/// A login on a server. Cheap to clone. Dropping the last clone and the last of its shares and
-/// files logs off.
+/// A login on a server, with one or several connections. A clone is cheap and refers to the same
+/// login. Dropping the last clone and the last of its shares and files logs off.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) inner: Arc<Inner>,
@@ -52,9 +52,10 @@ pub struct SessionInfo {
     pub cipher: Option<Cipher>,
     /// Algorithm with which client and server sign messages, as NEGOTIATE selected it.
     pub signing_algorithm: SigningAlgorithm,
-    /// Whether all messages are signed.
+    /// Whether client and server sign all messages of the session.
     pub is_signed: bool,
-    /// Whether all messages are encrypted. A share can require encryption separately.
+    /// Whether client and server encrypt all messages of the session. A share can require
+    /// encryption separately.
     pub is_encrypted: bool,
     /// Whether the server mapped the login to its guest account.
     pub is_guest: bool,

@@ -293,10 +293,10 @@ impl Share {
     }
 
     /// Renames or moves a file or directory from the path `from` to the path `to` of the same
-    /// share. With `replace`, an existing file of the new name is replaced.
+    /// share. If `replace` is true, it replaces an existing file at the path `to`.
     ///
     /// # Errors
-    /// The new name exists (without `replace`), or another open of the file denies the rename.
+    /// The path `to` exists and `replace` is false, or another open of the file denies the rename.
     pub async fn rename(&self, from: &str, to: &str, replace: bool) -> Result<(), Error> {
         let options = OpenOptions::new()
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
@@ -307,7 +307,8 @@ impl Share {
             .map(drop)
     }
 
-    /// Changes timestamps and attributes of a file or directory.
+    /// Changes timestamps and attributes of a file or directory; values that are `None` in
+    /// `changes` stay.
     ///
     /// # Errors
     /// The file does not exist, or the user may not change its attributes.

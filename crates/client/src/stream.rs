@@ -27,19 +27,20 @@ impl File {
         FileReader::new(self.clone())
     }
 
-    /// Returns a writer that accepts bytes before the server has written the previous ones. The
-    /// writer starts at the end of a file that was opened with
+    /// Returns a sequential writer of the file. The writer accepts bytes while WRITEs of earlier
+    /// bytes are in flight. It starts at the end of a file that was opened with
     /// [`OpenOptions::append`](crate::OpenOptions::append), else at the first byte.
     ///
     /// # Errors
-    /// The length of a file that was opened for appending is not available. The call blocks the
-    /// thread in this case only.
+    /// The server does not return the length of a file that was opened for appending. Only for such
+    /// a file this function sends a request and blocks the thread.
     pub fn writer(&self) -> Result<FileWriter, Error> {
         FileWriter::new(self.clone())
     }
 }
 
-/// A sequential reader of a file, made by [`File::reader`]. It requests bytes ahead of its caller.
+/// A sequential reader of a file, made by [`File::reader`]. It sends READs before the caller asks
+/// for the bytes.
 ///
 /// The methods of [`Read`] and [`Seek`] block the thread. With the cargo feature `tokio` or
 /// `futures` the reader implements the traits `AsyncRead` and `AsyncSeek` of that project as well.
@@ -186,8 +187,8 @@ impl Seek for FileReader {
     }
 }
 
-/// A sequential writer of a file, made by [`File::writer`]. It keeps up to 8 WRITEs in flight
-/// behind its caller.
+/// A sequential writer to a file, made by [`File::writer`]. It has up to 8 WRITEs in flight while
+/// the caller continues.
 ///
 /// An error of a WRITE is returned by a later write or by the flush. Flush the writer before it is
 /// dropped: the drop waits for the WRITEs in flight and ignores their errors.

@@ -32,16 +32,16 @@ pub struct Url {
     /// Name of the user that logs in; `None` if the URL has none.
     pub user: Option<String>,
     /// Name or IP address of the server, never empty. An IPv6 address has no brackets. A link-local
-    /// one may have a zone, the interface that leads to it: `fe80::1%eth0`.
+    /// address may end with its zone (a network interface of this machine): `fe80::1%eth0`.
     pub host: String,
-    /// Port; `None` for the default port of the transport.
+    /// Port of the server; `None` stands for the default port of the transport.
     pub port: Option<u16>,
-    /// Name of the share; `None` if the URL is about the server as a whole.
+    /// Name of the share; `None` if the URL names only the server.
     pub share: Option<String>,
     /// Path within the share: components separated by `/`, without a leading or trailing `/`. Empty
     /// for the root of the share.
     pub path: String,
-    /// Whether the URL ends in `/` or has no path, so that it can only be about a directory.
+    /// Whether the URL ends in `/` or has no path. Such a URL names a directory and not a file.
     pub is_directory: bool,
 }
 
@@ -76,8 +76,8 @@ pub enum UrlError {
 }
 
 impl Url {
-    /// Parses a URL or a UNC name; `None` if the text is neither, for example a path of this
-    /// machine.
+    /// Parses a URL or a UNC name. Returns `None` if the text has neither form and can be a path of
+    /// this machine.
     ///
     /// # Errors
     /// The text has a scheme or starts as a UNC name, but is not well formed.
@@ -110,7 +110,8 @@ impl Url {
         }
     }
 
-    /// Returns the last component of the path; empty for the root of a share.
+    /// Returns the last component of the path: the name of the file or directory. Empty for the
+    /// root of a share.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
@@ -124,8 +125,8 @@ impl Url {
         }
     }
 
-    /// Percent-encodes the characters of a path that would mislead a reader or a terminal: `%` and
-    /// control characters. The other characters remain unchanged.
+    /// Returns the path with the characters percent-encoded that would mislead a reader or a
+    /// terminal: `%` and control characters. The other characters remain unchanged.
     pub fn encode(text: &str) -> String {
         encode_with(text, "")
     }

@@ -21,7 +21,8 @@ use crate::share::Share;
 /// Largest list of changes in one response, in bytes.
 const LENGTH: u32 = 64 << 10;
 
-/// A change in a watched directory, or the report that changes were lost.
+/// A change that the server reports for a directory that the client watches, or the report that the
+/// server dropped changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A file was created, deleted, renamed or changed.
@@ -51,12 +52,12 @@ pub struct Watch {
 }
 
 impl Share {
-    /// Watches a directory, and with `recursive` everything below it. `filter` selects the kinds of
-    /// changes.
+    /// Watches the directory `path`, relative to the root of the share; if `recursive` is true,
+    /// also everything below it. `filter` selects the kinds of changes.
     ///
-    /// The request is in flight when this returns. A change that reaches the server before the
-    /// request is not reported. A program that must not miss changes lists the directory after the
-    /// first notification.
+    /// The client has sent the request when this function returns, but a change that reaches the
+    /// server before the request is not reported. A program that must not miss changes lists the
+    /// directory after the first notification.
     ///
     /// # Errors
     /// The directory does not exist, or the user may not list it.

@@ -15,8 +15,8 @@ use crate::share::{Share, WHOLE_BYTES_MAX, set};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Timestamps and attributes that the file gets after the write; `None` for those that the
-    /// server chooses.
+    /// Timestamps and attributes that the client sets after the write. `None` (the default) leaves
+    /// the values that the server chooses.
     pub changes: Option<Changes>,
     /// Whether the write fails if the file exists. Default: no, an existing file is replaced.
     pub create_new: bool,
@@ -26,7 +26,8 @@ pub struct WriteOptions {
 
 /// Each method sets the field of its name.
 impl WriteOptions {
-    /// Sets the [timestamps and attributes](field@Self::changes) that the file gets.
+    /// Sets the [timestamps and attributes](field@Self::changes) that the client sets after the
+    /// write; `None` leaves those that the server chooses.
     #[must_use]
     pub fn changes(mut self, changes: Option<Changes>) -> Self {
         self.changes = changes;
@@ -50,8 +51,8 @@ impl WriteOptions {
 }
 
 impl Share {
-    /// Creates a file with these bytes, or replaces the content of an existing one. A file of up to
-    /// 1 MiB takes one message.
+    /// Writes `bytes` as the whole content of the file `path`, relative to the root of the share.
+    /// Creates the file or replaces its content. A file of up to 1 MiB takes one message.
     ///
     /// # Errors
     /// The file exists (with `create_new`), the user may not write it, another open denies writing,

@@ -51,8 +51,9 @@ impl File {
         self.inner.share.session().depth()
     }
 
-    /// Reads from `offset` until the buffer is full or the file ends. Returns the count of bytes
-    /// and the buffer. A large buffer is read in pieces, several at a time.
+    /// Reads from `offset` (bytes) of the file until the buffer is full or the file ends. Returns
+    /// the count of read bytes and the buffer. The client reads a large buffer by several READs at
+    /// a time.
     ///
     /// # Errors
     /// An I/O error of the server, a byte-range lock, no right to read, or a lost connection. The
@@ -63,8 +64,8 @@ impl File {
     }
 
     /// Reads `len` bytes from `offset`, or fewer at the end of the file, into memory that the
-    /// client allocates. The client reuses that memory after the caller drops the returned region,
-    /// so that a caller with many reads in flight finds the bytes in the processor's cache.
+    /// client allocates. Returns the read bytes. The client reuses their memory after the caller
+    /// has dropped the returned region.
     ///
     /// # Errors
     /// An I/O error of the server, a byte-range lock, no right to read, or a lost connection.
@@ -86,7 +87,8 @@ impl File {
         Ok(Memory::Destination(whole).filled(rest.map_err(failed)?))
     }
 
-    /// Writes all bytes at `offset`, or fails. Returns the count of bytes and the buffer.
+    /// Writes all bytes of the buffer to the file, starting at `offset` (bytes). Returns the count
+    /// of written bytes, which is the length of the buffer, and the buffer.
     ///
     /// # Errors
     /// The volume is full, a byte-range lock, no right to write, or a lost connection. An unknown
@@ -186,7 +188,7 @@ impl File {
             .collect()
     }
 
-    /// Fills the buffer with the bytes at `offset`, and blocks the thread.
+    /// Fills the buffer with the bytes of the file from `offset` (bytes), and blocks the thread.
     ///
     /// # Errors
     /// The file ends before the buffer is full: END_OF_FILE. Other errors are an I/O error of the
@@ -200,7 +202,7 @@ impl File {
         }
     }
 
-    /// Writes all bytes at `offset`, and blocks the thread.
+    /// Writes all `bytes` to the file, starting at `offset` (bytes), and blocks the thread.
     ///
     /// # Errors
     /// The volume is full, a byte-range lock, no right to write, or a lost connection. An unknown

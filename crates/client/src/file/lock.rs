@@ -13,7 +13,7 @@ use crate::io::call::Memory;
 /// Length of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
 const LOCK_SEQUENCES: u32 = 64;
 
-/// Mode of a byte-range lock on a file.
+/// Mode of a byte-range lock on a file: shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
     /// All opens may read the range, and none may write to it. Several opens may hold such a lock.
@@ -41,7 +41,8 @@ impl File {
         self.lock_step("lock", &range, flags, wait).await
     }
 
-    /// Releases a lock. The range must be equal to the range of that lock.
+    /// Releases the byte-range lock on exactly the bytes `range`, which [`lock`](Self::lock) of
+    /// this file acquired.
     ///
     /// # Errors
     /// No lock of this file has this range: RANGE_NOT_LOCKED.

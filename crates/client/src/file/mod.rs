@@ -25,8 +25,9 @@ use crate::share::Share;
 /// Length of FileNetworkOpenInformation in bytes. \[MS-FSCC\] 2.4.29
 const NETWORK_OPEN_LEN: u32 = 56;
 
-/// An open file or directory. Cheap to clone. Dropping the last clone closes it in the background;
-/// [`close`](Self::close) waits until the server has closed the file, and returns an error of that.
+/// An open file or directory on a server. A clone is cheap and refers to the same open. Dropping
+/// the last clone closes the file in the background; [`close`](Self::close) waits for the response
+/// of the server and returns its error.
 #[derive(Clone)]
 pub struct File {
     inner: Arc<Inner>,
@@ -188,7 +189,8 @@ impl File {
         self.set("resize", FileInfoClass::END_OF_FILE, buffer).await
     }
 
-    /// Sends a FLUSH and waits until all bytes written so far are on stable storage.
+    /// Sends a FLUSH to the server and waits until all bytes written so far are on stable storage
+    /// of the server.
     ///
     /// # Errors
     /// The open has no right to write, or the server cannot write the bytes.
@@ -196,7 +198,7 @@ impl File {
         self.ask("sync", Step::Flush(self.file())).await.map(drop)
     }
 
-    /// Changes timestamps and attributes of the file.
+    /// Changes timestamps and attributes of the file; values that are `None` in `changes` stay.
     ///
     /// # Errors
     /// The open has no right to write attributes.
@@ -206,12 +208,12 @@ impl File {
             .await
     }
 
-    /// Renames or moves the file to the path `to`, relative to the root of the same share. With
-    /// `replace`, an existing file of that name is replaced.
+    /// Renames or moves the file to the path `to`, relative to the root of the same share. If
+    /// `replace` is true, the file replaces an existing file at that path.
     ///
     /// # Errors
-    /// The new name exists (without `replace`), the open has no DELETE right, or another open of
-    /// the file denies the rename.
+    /// A file exists at that path and `replace` is false, the open has no DELETE right, or another
+    /// open of the file denies the rename.
     pub async fn rename(&self, to: &str, replace: bool) -> Result<(), Error> {
         let buffer = crate::share::rename(to, replace)?;
         self.set("rename", FileInfoClass::RENAME, buffer).await

@@ -54,7 +54,8 @@ impl File {
         Ok(found)
     }
 
-    /// Marks the file as sparse or not. In a sparse file, ranges of zeros take no disk space.
+    /// Sets whether the file is sparse. In a sparse file, ranges that
+    /// [`zero_range`](Self::zero_range) clears take no disk space.
     ///
     /// # Errors
     /// The server does not support sparse files, or the open has no right to write.

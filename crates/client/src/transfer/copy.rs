@@ -66,10 +66,10 @@ impl Share {
     }
 }
 
-/// Copies ranges of the file `source`, in ascending order, to the file `target` through this
-/// machine. The files may be on different servers. The offset in the target is the offset in the
-/// source plus `by`. Returns the count of copied bytes. `progress` receives the count of bytes of
-/// each written piece.
+/// Copies `ranges` of the file `source`, in ascending order, to the file `target`: the client reads
+/// and writes all bytes, and the files may be on different servers. The offset in `target` is the
+/// offset in `source` plus `by` (bytes, may be negative). Returns the count of copied bytes.
+/// `progress` receives the count of bytes of each written piece.
 ///
 /// # Errors
 /// A read of the source or a write to the target fails.

@@ -10,9 +10,10 @@ use crate::transfer::options::{Ranges, TransferOptions};
 use crate::transfer::pieces::{Piece, Pieces, first, taken};
 use crate::transfer::plan::{Limits, Plan, READS};
 
-/// Reads ranges of a file, in ascending order, and passes the bytes to the sink. Returns the count
-/// of bytes, which is smaller than the ranges if the file ends before. The transfer calls
-/// `progress` with the count of bytes of each piece that arrives.
+/// Reads `ranges` (in bytes, in ascending order) of a file on a server and passes the bytes to
+/// `sink`, for example a local file. Returns the count of transferred bytes; it is below the length
+/// of the ranges if the file ends before. The function calls `progress` with the count of bytes of
+/// each piece that arrives.
 ///
 /// # Errors
 /// The server or the sink reports an error.

@@ -14,15 +14,16 @@ pub struct TransferOptions {
     /// [`Options::depth`](crate::Options::depth); if that is 0 too, transfers over TCP choose a
     /// count.
     pub depth: usize,
-    /// Largest distance in bytes between the start of the first and the end of the last piece in
-    /// flight; 0 for no limit. After a transfer that ends early, bytes are missing only within this
-    /// distance before the last transferred byte.
+    /// Largest distance in bytes between the start of the first and the end of the last READ or
+    /// WRITE in flight; 0 for no limit. If the transfer fails, bytes before the last transferred
+    /// byte can be missing, but only within this distance.
     pub span: u64,
 }
 
 /// Each method sets the field of its name.
 impl TransferOptions {
-    /// Makes the default options: automatic length and count of pieces, no limit of the span.
+    /// Makes the default options: the client selects length and count of the READs and WRITEs, and
+    /// the span has no limit.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -48,7 +49,7 @@ impl TransferOptions {
     }
 
     /// Sets the largest distance in bytes between the start of the first and the end of the last
-    /// piece of the file in flight; 0 for no limit. See the field [`span`](field@Self::span).
+    /// READ or WRITE in flight; 0 for no limit. See the field [`span`](field@Self::span).
     #[must_use]
     pub const fn span(mut self, span: u64) -> Self {
         self.span = span;

@@ -16,9 +16,10 @@ use crate::transfer::plan::{Limits, Plan, WRITES};
 /// Length in bytes from which memory is in separate pages, which an RDMA adapter registers once.
 const PAGES_BYTES: usize = 64 << 10;
 
-/// Writes ranges of the source, in ascending order, to the same ranges of a file. Returns the count
-/// of written bytes, which is smaller than the ranges if the source ends before. The transfer calls
-/// `progress` with the count of bytes of each piece that is written.
+/// Reads `ranges` (in bytes, in ascending order) of `source`, for example of a local file, and
+/// writes them to the same offsets of a file on a server. Returns the count of written bytes; it is
+/// below the length of the ranges if the source ends before. The function calls `progress` with the
+/// count of bytes of each piece that is written.
 ///
 /// # Errors
 /// The server or the source reports an error.
