@@ -13,8 +13,8 @@ use crate::host_name::host_name;
 /// Longest NetBIOS name, in characters.
 const NETBIOS_NAME_MAX: usize = 15;
 
-/// The names of the server in logins, and the accounts that may log in. Changes of the user file
-/// take effect with the next login.
+/// The server's names for NTLM logins, and the accounts that may log in. After a change of the user
+/// file, the next login uses the new accounts.
 #[derive(Debug)]
 pub struct Accounts {
     names: TargetNames,
@@ -45,7 +45,7 @@ impl Accounts {
     }
 
     /// Makes accounts from `users`, which do not change while the server runs. `config` supplies
-    /// the name of the server in logins, and whether guests may log in.
+    /// the server's name for NTLM logins, and whether guests may log in.
     pub fn fixed(config: &Config, users: Users) -> Self {
         Self::new(config, Source::Fixed(Arc::new(users)))
     }

@@ -7,12 +7,13 @@ use net::tls;
 
 use crate::config::Config;
 
-/// The certificate of the server that QUIC clients receive, for the log and for users.
+/// Description of the TLS certificate that the server presents to QUIC clients, for display in the
+/// log and in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// SHA-256 hash of the certificate, by which clients can verify it.
+    /// SHA-256 hash of the certificate. Clients can compare it to verify the server.
     pub fingerprint: tls::Fingerprint,
-    /// Whether the certificate is self-signed. If so, clients verify it by fingerprint.
+    /// Whether the certificate is self-signed. Clients can then verify it only by its fingerprint.
     pub is_self_signed: bool,
 }
 

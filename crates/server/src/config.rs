@@ -29,8 +29,9 @@ pub use self::rdma::{RdmaProvider, RdmaSection};
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
 
-/// Wraps a value that does not come from a configuration file, such as a default: the value has no
-/// line number for errors.
+/// Wraps a configuration value that does not come from a file, such as a default. The wrapper has
+/// the empty range 0..0 instead of a position in the file, so error messages about the value have
+/// no line number.
 pub fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
@@ -40,7 +41,8 @@ const MAX_SHARE_NAME: usize = 80;
 /// Most worker threads: more than any machine has cores today.
 const MAX_WORKERS: usize = 1024;
 
-/// The contents of `smbeam.toml`, the configuration file of the server.
+/// The configuration of a server: the parsed contents of `smbeam.toml`. [`Config::parse`] and
+/// [`Config::checked`] check the values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -68,7 +70,7 @@ pub struct Config {
     /// The sections `[[share]]`: one for each share.
     #[serde(default, rename = "share")]
     pub shares: Vec<ShareSection>,
-    /// The file of the configuration; the default for a configuration without a file.
+    /// Path and text of the file that the configuration was read from; both empty without a file.
     #[serde(skip)]
     pub source: Source,
 }
@@ -84,31 +86,35 @@ pub struct Source {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
-    /// Name of the server that clients receive. `None` stands for the host name of this machine.
+    /// Name of the server that clients see. `None` (the default) stands for the host name of this
+    /// machine.
     pub name: Option<String>,
     /// Comment of the server that clients show beside its name. Default: `smbeam`.
     pub comment: String,
-    /// IP addresses to listen on. Default: all addresses of both families.
+    /// IP addresses to listen on. `None` (the default) stands for all IPv4 and IPv6 addresses.
     pub listen: Option<Vec<ListenAddress>>,
-    /// Transports to listen with, each in the form `transport[:port]`. Default: `tcp`.
+    /// Transports to listen with, each in the form `transport[:port]`: `tcp`, `nbt` (NetBIOS),
+    /// `quic` or `smbdirect`. Default: `tcp`.
     pub transports: Vec<Spanned<String>>,
-    /// Path of the user file, with the names and password hashes of accounts. `None`: the server
-    /// has no accounts.
+    /// Path of the user file, with the names and password hashes of accounts. `None` (the default):
+    /// the server has no accounts.
     pub users: Option<PathBuf>,
-    /// Path of the socket through which other processes read the status of the server; `""` for
-    /// none. `None` stands for a socket in the run directory
-    /// ([`control::default_path`](crate::control::default_path)).
+    /// Path of the Unix socket through which other processes read the status of the server; an
+    /// empty path disables it. `None` (the default) stands for the path that
+    /// [`control::default_path`](crate::control::default_path) returns.
     pub control_socket: Option<PathBuf>,
-    /// Number of threads that serve connections, at most 1024; 0 means one for each core.
+    /// Number of threads that serve connections, at most 1024. 0 (the default) stands for one for
+    /// each processor core.
     pub workers: Spanned<usize>,
     /// I/O interface of the kernel that the workers use. Default: io_uring if it is available.
     pub io: IoChoice,
-    /// Memory for I/O buffers of each worker in MiB. Default: 256.
+    /// Maximum memory in MiB that each worker thread uses for I/O buffers. Default: 256.
     pub buffer_memory_mb: usize,
     /// Whether a session may use several connections (multichannel). Default: yes.
     pub multichannel: bool,
     /// Network interfaces that the server reports to clients for multichannel, each in the form
-    /// `NAME-OR-ADDRESS[;speed=BITS][;rss]`. Empty: all interfaces that the server listens on.
+    /// `NAME-OR-ADDRESS[;speed=BITS][;rss]`. Empty (the default): all interfaces that the server
+    /// listens on.
     pub interfaces: Vec<Spanned<String>>,
 }
 
@@ -164,16 +170,20 @@ pub struct SecuritySection {
     /// Whether every session must sign its messages. Default: yes. Guests cannot sign, so they need
     /// `false`.
     pub signing_required: bool,
-    /// How the server protects sessions of several connections if AES-GMAC is the best signing
-    /// algorithm of both peers. Default: it encrypts them.
+    /// Protection of sessions that may use several connections if client and server would sign with
+    /// AES-GMAC, which must not repeat a nonce. Default: the server encrypts them.
     pub gmac_channels: GmacChoice,
-    /// Requires encryption for all sessions. Clients with dialects before 3.0 cannot connect.
+    /// Whether all sessions must be encrypted. If so, clients with dialects before 3.0 cannot
+    /// connect. Default: no.
     pub encryption_required: bool,
-    /// Oldest allowed dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
+    /// Oldest dialect that the server accepts: `2.0.2` (the default), `2.1`, `3.0`, `3.0.2` or
+    /// `3.1.1`.
     pub min_dialect: Spanned<String>,
-    /// Newest allowed dialect: "2.0.2", "2.1", "3.0", "3.0.2", "3.1.1".
+    /// Newest dialect that the server accepts: `2.0.2`, `2.1`, `3.0`, `3.0.2` or `3.1.1` (the
+    /// default).
     pub max_dialect: Spanned<String>,
-    /// Delay before a refused login is answered, in milliseconds.
+    /// Time in milliseconds that the server waits before its response to a refused login. It slows
+    /// down clients that guess passwords. Default: 2000.
     pub failed_login_delay_ms: u64,
 }
 
@@ -190,8 +200,9 @@ impl Default for SecuritySection {
     }
 }
 
-/// The value of `security.gmac_channels`: the protection of sessions that AES-GMAC would sign and
-/// that may use several connections.
+/// The value of `security.gmac_channels`: how the server protects a session that may use several
+/// connections if AES-GMAC would sign it. The connections share a key and count nonces separately,
+/// but AES-GMAC must not repeat a nonce.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GmacChoice {
@@ -223,12 +234,12 @@ impl From<GmacChoice> for GmacChannels {
 pub struct LimitsSection {
     /// Maximum number of connections of the server. Default: 16,384.
     pub connections: usize,
-    /// Maximum number of connections without a login. Default: 4096.
+    /// Maximum number of connections on which no client has logged in yet. Default: 4096.
     pub half_open: usize,
-    /// Maximum number of connections without a login from one IPv4 address, or from one /64 network
-    /// of IPv6. Default: 256.
+    /// Maximum number of connections from one IPv4 address, or from one /64 network of IPv6, on
+    /// which no client has logged in yet. Default: 256.
     pub half_open_per_address: usize,
-    /// Maximum memory of all connections without a login, in MiB. Default: 128.
+    /// Maximum memory in MiB of all connections on which no client has logged in yet. Default: 128.
     pub half_open_memory_mb: usize,
     /// Maximum time from the start of a connection to its first login, in milliseconds. Default: 30
     /// seconds.
@@ -286,10 +297,12 @@ fn millis(duration: Duration) -> u64 {
 pub struct LogSection {
     /// Format of log lines: text or JSON. Default: text.
     pub format: LogFormat,
-    /// [`Levels`] of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`, or a list such as
-    /// `info,smbeam_server=debug`. Default: `info`.
+    /// Levels of the log in text form: `off`, `error`, `warn`, `info`, `debug` or `trace`, or a
+    /// list with levels of single modules such as `info,smbeam_server=debug`. Default: `info`.
+    /// [`Levels`] parses it.
     pub level: Spanned<String>,
-    /// Whether a message that occurs too often is left out and counted. Default: yes.
+    /// Whether the log limits the rate of each message: it omits the lines above the limit, and a
+    /// later line has their number. Default: yes.
     pub rate_limited: bool,
 }
 
@@ -340,7 +353,8 @@ impl std::str::FromStr for LogFormat {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShareSection {
-    /// Name of the share, by which clients connect to it. Unique without regard to case.
+    /// Name of the share, by which clients connect to it. Unequal to the names of other shares, in
+    /// upper or lower case.
     pub name: Spanned<String>,
     /// Path of the shared directory on this machine.
     pub path: Spanned<PathBuf>,
@@ -359,7 +373,8 @@ pub struct ShareSection {
     /// Whether the server requires encryption for requests to the share. Default: no.
     #[serde(default)]
     pub encryption_required: bool,
-    /// Whether lists of shares omit the share. Clients can connect to it nevertheless. Default: no.
+    /// Whether the share is missing in lists of shares. Clients can connect to it by its name.
+    /// Default: no.
     #[serde(default)]
     pub hidden: bool,
     /// Whether clients may cache files with oplocks. Default: yes.
@@ -371,11 +386,12 @@ pub struct ShareSection {
     /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
-    /// Treatment of file names that SMB cannot carry. Default: clients see other names.
+    /// Treatment of Linux file names that SMB cannot transmit, such as names with a colon. Default:
+    /// clients see such files under mapped names.
     #[serde(default)]
     pub names: Names,
-    /// Name of the Unix user for the permissions of all file operations on the share. `None` stands
-    /// for the Unix account of the session's user.
+    /// Name of the Unix user that all file operations on the share run as. `None` (the default)
+    /// stands for the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
 }
@@ -403,7 +419,7 @@ impl ShareSection {
 }
 
 /// The value of `names` in a section `[[share]]`: treatment of Linux file names that SMB cannot
-/// carry, such as names with a colon or with a dot at the end. See [`NameMapping`].
+/// transmit, such as names with a colon or with a dot at the end. See [`NameMapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Names {
@@ -427,7 +443,7 @@ fn yes() -> bool {
     true
 }
 
-/// An error of a configuration. Displayed, it names the file, the line and the key.
+/// An error of a configuration. Its `Display` form names the file, the line and the key.
 #[derive(Debug)]
 pub struct ConfigError {
     file: PathBuf,
@@ -439,17 +455,20 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// Line of the mistake, from 1; `None` if it is not about one line.
+    /// Returns the line of the error in the configuration file, from 1; `None` if no single line
+    /// causes the error.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 
-    /// The reason, with the key.
+    /// Returns the reason of the error for users, with the configuration key, but without file and
+    /// line.
     pub fn reason(&self) -> &str {
         &self.what
     }
 
-    /// The reason why the file cannot be read; `None` if it was read.
+    /// Returns the kind of I/O error if the configuration file could not be read; `None` if it was
+    /// read and its contents are not valid.
     pub fn unread(&self) -> Option<std::io::ErrorKind> {
         self.unread
     }
@@ -482,8 +501,9 @@ impl Config {
         Self::parse(file, &text)
     }
 
-    /// The `log.format` of a file that may not be valid: errors about the file have this format. No
-    /// other section has a key of this name.
+    /// Returns the `log.format` that a configuration file sets, even if the rest of the file is not
+    /// valid, so that errors about the file have this format. The default (text) if the file cannot
+    /// be read.
     pub fn log_format_of(file: &Path) -> LogFormat {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let mut lines = text.lines().filter_map(|line| line.split_once('='));
@@ -521,8 +541,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks a configuration that does not come from a file. `source` stands for the name of the
-    /// file in errors.
+    /// Checks the values of a configuration that does not come from a file, and returns it
+    /// unchanged. Error messages name `source` in place of a file.
     ///
     /// # Errors
     /// A value is invalid.
@@ -546,7 +566,8 @@ impl Config {
         check.shares(&self.shares)
     }
 
-    /// The file that the configuration was read from; `None` without a file.
+    /// Returns the path of the file that the configuration was read from; `None` if it does not
+    /// come from a file.
     pub fn file(&self) -> Option<&Path> {
         let file = self.source.file.as_path();
         (!file.as_os_str().is_empty()).then_some(file)
@@ -566,8 +587,8 @@ impl Config {
             .collect()
     }
 
-    /// Returns the transports and ports to listen with, from `server.transports`. Texts that are
-    /// not valid are omitted; [`Config::parse`] refuses them.
+    /// Returns the transports and ports to listen with, parsed from `server.transports`. The result
+    /// omits texts that are not valid; [`Config::parse`] has refused these.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.server
             .transports

@@ -54,8 +54,9 @@ impl ControlSocket {
         })
     }
 
-    /// Starts a thread that answers each client with the status of `observer`, as one JSON object.
-    /// `config` is the configuration file of the server, for the status only.
+    /// Starts a thread that sends each client of the socket the status of `observer`, as one JSON
+    /// object. `config` is the path of the configuration file, which the status contains; `None`
+    /// without a file.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -82,8 +83,8 @@ impl Drop for ControlSocket {
     }
 }
 
-/// A control socket that answers clients, with its thread. Dropping it ends the thread and removes
-/// the socket file.
+/// A control socket with the thread that answers its clients. Dropping it ends the thread and
+/// removes the socket file.
 #[derive(Debug)]
 pub struct Control {
     socket: ControlSocket,
@@ -105,8 +106,8 @@ impl Drop for Control {
     }
 }
 
-/// Returns the default directory of control sockets: `/run/smbeam` for root, else `smbeam` in
-/// `$XDG_RUNTIME_DIR`. `None` if that variable is not set.
+/// Returns the default directory of control sockets: `/run/smbeam` for root, else `smbeam` in the
+/// directory `$XDG_RUNTIME_DIR`. `None` if that environment variable is not set.
 pub fn run_directory() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/run/smbeam"));
@@ -116,9 +117,9 @@ pub fn run_directory() -> Option<PathBuf> {
     Some(Path::new(&directory).join("smbeam"))
 }
 
-/// Returns the default path of this process's control socket, in [`run_directory`]. Creates that
-/// directory if it is missing. Removes the sockets of servers that no longer run. `None` without a
-/// run directory.
+/// Returns the default path of this process's control socket, in the [`run_directory`], which it
+/// creates if it is missing. Removes the sockets of servers that no longer run. `None` if no run
+/// directory exists for the user.
 ///
 /// # Errors
 /// The directory cannot be created or read.
@@ -141,8 +142,9 @@ pub fn default_path() -> io::Result<Option<PathBuf>> {
     Ok(Some(directory.join(format!("{}.sock", std::process::id()))))
 }
 
-/// Returns the paths of the control sockets in a directory, sorted by name. The servers of some may
-/// have ended: see [`is_unserved`].
+/// Returns the paths of all control sockets in a directory, sorted by name. A server that crashed
+/// leaves its socket behind: a connection to it fails with an error that [`is_unserved`]
+/// recognizes.
 ///
 /// # Errors
 /// The directory cannot be read.

@@ -10,7 +10,7 @@ use net::{Transport, tls};
 
 use crate::unix_account::AccountError;
 
-/// Reason why a server does not start.
+/// Reason why a server does not start. Its `Display` form is a message for users.
 #[derive(Debug)]
 pub enum StartError {
     /// The directory of a share cannot be opened.

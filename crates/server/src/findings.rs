@@ -17,16 +17,19 @@ const MEMORY_SHARE: usize = 2;
 /// Most accounts that one finding names.
 const NAMES_MAX: usize = 10;
 
-/// A finding about a configuration.
+/// A likely mistake in a valid configuration, with a message for the administrator. [`findings`]
+/// returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether the configuration cannot be meant so. Other findings are warnings.
+    /// Whether the configuration is certainly wrong, such as a missing user file. If false, the
+    /// finding is only a warning.
     pub is_error: bool,
-    /// The key, such as `server.users` or `share.guest`.
+    /// The configuration key that the finding is about, such as `server.users` or `share.guest`.
     pub key: &'static str,
-    /// Line in the file, from 1; `None` if no single line causes it.
+    /// Line of that key in the configuration file, from 1; `None` if no single line causes the
+    /// finding.
     pub line: Option<usize>,
-    /// The consequence, and how to change it.
+    /// Text for the administrator: the consequence of the configuration, and how to change it.
     pub message: String,
 }
 
@@ -59,7 +62,8 @@ struct Machine<'a> {
     workers: usize,
 }
 
-/// Examines a configuration. Reads the user file and the Unix accounts.
+/// Examines a valid configuration for likely mistakes and returns them. Reads the user file and the
+/// Unix accounts of the system.
 ///
 /// # Errors
 /// The user file cannot be used.
@@ -277,8 +281,9 @@ impl Findings {
     }
 }
 
-/// The warning about a user without a Unix account; `None` if the account exists, or if a server
-/// of this process does not need it.
+/// Returns the warning that file operations of the user `user` have no Unix account. `unix` is the
+/// Unix account that the user file sets; `None` stands for the account with the name `user`.
+/// Returns `None` if the account exists, or if the process is not root and needs none.
 pub fn unix_account_warning(user: &str, unix: Option<&str>) -> Option<String> {
     let unix = unix.unwrap_or(user);
     let is_missing = unix_account::token(unix).is_err();
@@ -292,8 +297,8 @@ fn missing_unix_account(user: &str, unix: &str) -> String {
     )
 }
 
-/// Logs the findings about a configuration: at the start of a server, and when it reads the file
-/// again.
+/// Logs all [`findings`] about a configuration as warnings. The server calls this when it starts
+/// and when it reads the configuration file again.
 pub fn log_findings(config: &Config) {
     let file = config.file().unwrap_or(Path::new("command line"));
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());

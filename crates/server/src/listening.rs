@@ -15,8 +15,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Host for a URL that reaches the address from another machine: IPv6 in brackets, with the
-    /// interface of a link-local address. RFC 6874, 2
+    /// Returns the host part of a URL with which clients on other machines reach the address. An
+    /// IPv6 address is in brackets; a link-local address has its network interface. RFC 6874, 2
     pub fn host(&self) -> String {
         match reachable(self.address) {
             SocketAddr::V4(address) => address.ip().to_string(),

@@ -140,7 +140,7 @@ impl Server {
     }
 
     /// Reads the user file and the certificates again if they have changed. Errors are logged, and
-    /// the old contents stay in use.
+    /// the server continues with the old contents.
     pub fn reload(&self) {
         drop(self.shared.accounts.current());
         if let Some(tls) = &self.tls {
@@ -410,8 +410,8 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
     }
 }
 
-/// Checks a configuration: opens everything that a server opens except its addresses, and closes it
-/// again.
+/// Checks whether a server with this configuration can start: opens shares, user file, certificates
+/// and RDMA devices, and closes them again. Does not listen on addresses.
 ///
 /// # Errors
 /// The reason why a server with this configuration does not start.

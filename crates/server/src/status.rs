@@ -28,7 +28,8 @@ pub struct Status {
     pub sessions: Vec<SessionStatus>,
     /// Open files, directories and pipes, at most 50,000.
     pub files: Vec<FileStatus>,
-    /// Counts of connections, sessions, files and workers that the lists omit.
+    /// Numbers of the connections, sessions and files that the lists omit because of their limits,
+    /// and of the workers that did not answer.
     pub left_out: LeftOut,
 }
 
@@ -95,11 +96,11 @@ pub struct ConnectionStatus {
 /// Measurements of the network path of a QUIC connection, in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathStatus {
-    /// Congestion controller: `cubic`, `bbr` or `newreno`.
+    /// Congestion controller of the server: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
-    /// Congestion window in bytes: maximum of sent bytes in flight.
+    /// Congestion window of the server in bytes: maximum of sent bytes in flight.
     pub window: u64,
-    /// Smoothed round-trip time in microseconds.
+    /// Smoothed round-trip time of the path in microseconds.
     pub round_trip_us: u64,
     /// Largest datagram that the path can carry, in bytes.
     pub datagram: u16,
@@ -146,7 +147,7 @@ pub struct SessionStatus {
     pub channels: Vec<String>,
     /// Connections of the session to shares (tree connects).
     pub trees: Vec<TreeStatus>,
-    /// Number of open files, directories and pipes of the session.
+    /// Number of files, directories and pipes that the session has open.
     pub files: usize,
 }
 
@@ -172,11 +173,12 @@ pub struct FileStatus {
     pub path: String,
     /// Kind of the open: `file`, `directory` or `pipe`.
     pub kind: String,
-    /// Granted access in words: `read`, `write`, `append`, `execute`, `delete`.
+    /// Access that the open has, in words: `read`, `write`, `append`, `execute`, `delete`.
     pub access: Vec<String>,
-    /// Granted access as an ACCESS_MASK.
+    /// Access that the open has, as the bits of an ACCESS_MASK. \[MS-SMB2\] 2.2.13.1
     pub access_mask: u32,
-    /// Access that other opens may have: `read`, `write`, `delete`.
+    /// Share mode of the open, the access that other opens of the file may have: `read`, `write`,
+    /// `delete`.
     pub sharing: Vec<String>,
     /// Oplock that the open holds: `none`, `level2`, `exclusive`, `batch`.
     pub oplock: String,
@@ -204,7 +206,7 @@ pub struct LeftOut {
     pub connections: usize,
     /// Number of open sessions beyond the limit of the list.
     pub sessions: usize,
-    /// Number of omitted open files of the listed sessions.
+    /// Number of open files that the list omits. Files of omitted sessions do not count.
     pub files: usize,
     /// Number of workers that did not answer in time. Their connections are missing.
     pub workers: usize,

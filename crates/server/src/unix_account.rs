@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::token::Token;
 
-/// Reason why a Unix account cannot be used for file operations.
+/// Reason why the Unix account of a user cannot be used for file operations.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccountError {
     /// The system has no Unix account with this name.
@@ -38,8 +38,8 @@ pub(crate) fn own() -> Token {
     )
 }
 
-/// Returns whether file operations can run with the permissions of other users than that of the
-/// process: true if the process runs as root.
+/// Returns true if the server can run file operations with the permissions of each user: only if
+/// the process is root. Otherwise all file operations have the permissions of the process.
 pub fn may_assume_identities() -> bool {
     vfs::identity::switches()
 }

@@ -9,8 +9,9 @@ use super::Config;
 /// Keys that a running server applies.
 const LIVE: [&str; 1] = ["log.level"];
 
-/// The keys with different values in two configuration files that a running server cannot apply,
-/// sorted. A share counts as one key.
+/// Compares two configuration files. Returns the keys with different values that a running server
+/// cannot apply without a restart, sorted, such as `server.workers`. For each changed share the
+/// result has one entry, with the name of the share.
 pub fn needing_restart(old: &Config, new: &Config) -> Vec<String> {
     let (old, new) = (flat(&old.source.text), flat(&new.source.text));
     let keys = old

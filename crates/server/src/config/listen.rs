@@ -10,13 +10,15 @@ use serde::Deserialize;
 
 use super::{Check, Config, ConfigError, ServerSection, unplaced};
 
-/// An IP address to listen on, and its zone.
+/// An IP address that the server listens on. A link-local IPv6 address has a zone: the network
+/// interface. The text form is `ADDRESS` or `ADDRESS%INTERFACE`. RFC 4007, 11
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ListenAddress {
-    /// The address.
+    /// The IPv4 or IPv6 address, without its zone.
     pub ip: IpAddr,
-    /// Name or index of the interface of a link-local address.
+    /// Name or index of the network interface of a link-local IPv6 address; `None` for other
+    /// addresses.
     pub zone: Option<String>,
 }
 
@@ -94,7 +96,8 @@ fn index_of_zone(zone: &str) -> io::Result<u32> {
 }
 
 impl Config {
-    /// The addresses to listen on: without `server.listen` all addresses of both families.
+    /// Returns the addresses that the server listens on: those of `server.listen`, or all IPv4 and
+    /// IPv6 addresses if that key is not set.
     pub fn listen(&self) -> Vec<ListenAddress> {
         let all = || {
             let families: [IpAddr; 2] =

@@ -30,40 +30,47 @@ pub struct QuicSection {
     /// PEM file with the private key of the certificate. `None`: the file of the certificate has
     /// the key.
     pub key: Option<Spanned<PathBuf>>,
-    /// Names and addresses that the self-signed certificate has in addition to the name of the
-    /// server.
+    /// Further host names and addresses in the self-signed certificate, beside the name of the
+    /// server. Default: empty.
     pub names: Vec<String>,
-    /// Directory in which the server stores the self-signed certificate and its key. `None` stands
-    /// for `$STATE_DIRECTORY`, else for a directory for the state of the system or of the user.
+    /// Directory in which the server stores the self-signed certificate and its key. `None` (the
+    /// default) stands for the directory in the environment variable `STATE_DIRECTORY`. Without
+    /// that variable, the server uses a state directory of the system or of the user.
     #[serde(alias = "state_folder")]
     pub state_directory: Option<PathBuf>,
-    /// Whether clients need a certificate. `None` means that the server requests none.
+    /// Whether a client must present a TLS certificate to connect. `None` (the default): the server
+    /// requests no certificate.
     pub client_certificates: Option<Spanned<ClientChoice>>,
     /// PEM file with the certificate authorities that issue the certificates of clients. Required
-    /// if the server requests certificates; otherwise `None`.
+    /// if the server requests certificates of clients; otherwise `None`.
     pub client_ca: Option<Spanned<PathBuf>>,
-    /// Identifiers of client certificates that may connect. Empty: all clients with a certificate
-    /// of an authority.
+    /// Client certificates that may connect, in the text form of
+    /// [`Identifier`](net::tls::Identifier). Empty (the default): all clients with a certificate of
+    /// an authority in `client_ca`.
     pub allow: Vec<Spanned<String>>,
-    /// Identifiers of client certificates that may not connect, even if `allow` lists them.
+    /// Client certificates that may not connect, even if `allow` lists them. The text form is that
+    /// of [`Identifier`](net::tls::Identifier). Default: empty.
     pub deny: Vec<Spanned<String>>,
-    /// Whether TLS replaces SMB encryption over QUIC. Default: no.
+    /// Whether TLS replaces SMB encryption over QUIC if the client agrees. Default: no.
     pub transport_security: TransportSecurity,
-    /// Congestion controller of QUIC connections. Default: CUBIC.
+    /// Congestion controller of QUIC connections, for the data that the server sends. Default: BBR.
     pub congestion: CongestionChoice,
-    /// Flow control window of a connection for received data, in KiB. Default: 16 MiB.
+    /// Flow control window in KiB of a connection: data that the client may send before the server
+    /// has read it. Default: 16,384 (16 MiB).
     pub receive_window_kb: u32,
-    /// Maximum of unacknowledged sent data of a connection, in KiB. Default: 32 MiB.
+    /// Maximum data in KiB that the server sends on a connection before the client acknowledges it.
+    /// Default: 32,768 (32 MiB).
     pub send_window_kb: u32,
-    /// Largest datagram that path MTU discovery tries, in bytes. Default: 8952.
+    /// Largest datagram, in bytes without the headers of UDP and IP, that path MTU discovery tries.
+    /// Default: 8952.
     pub max_datagram: u16,
     /// Seconds without a packet from the client after which the connection ends. Default: 30.
     pub idle_timeout_s: Spanned<u64>,
     /// Seconds without a packet after which the server sends a PING; 0 disables it. Must be less
     /// than `idle_timeout_s`. Default: 10.
     pub keep_alive_s: u64,
-    /// Largest WRITE that the server offers to Samba clients, which may have a slow QUIC library.
-    /// Default: one packet.
+    /// Maximum length of a WRITE that the server offers to Samba clients, which may have a slow
+    /// QUIC library. Default: the data of one packet.
     pub samba_writes: SambaWrites,
 }
 
@@ -135,8 +142,8 @@ pub enum CongestionChoice {
     NewReno,
 }
 
-/// The value of `quic.samba_writes`: largest WRITE that the server offers to Samba clients with a
-/// slow QUIC library.
+/// The value of `quic.samba_writes`: maximum length of a WRITE that the server offers to Samba
+/// clients, which may have a slow QUIC library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SambaWrites {
@@ -148,7 +155,8 @@ pub enum SambaWrites {
 }
 
 impl QuicSection {
-    /// Returns the parameters of QUIC connections in the form of the transport.
+    /// Returns the parameters of QUIC connections that this section sets, in the type that the QUIC
+    /// transport takes.
     pub fn settings(&self) -> Settings {
         Settings {
             congestion: match self.congestion {
@@ -173,9 +181,9 @@ impl QuicSection {
 }
 
 impl Config {
-    /// Returns the certificate of the server and the policy for client certificates. The files are
-    /// not read yet. Entries of `allow` and `deny` that are not valid are omitted;
-    /// [`Config::parse`] refuses them.
+    /// Returns the certificate of the server and the policy for client certificates. Does not read
+    /// the files. The result omits entries of `allow` and `deny` that are not valid;
+    /// [`Config::parse`] has refused these.
     pub fn tls(&self) -> ServerSettings {
         let quic = &self.quic;
         ServerSettings {

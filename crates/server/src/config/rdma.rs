@@ -21,7 +21,8 @@ const MODERATION_COUNT: u16 = 16;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RdmaSection {
-    /// Kind of the RDMA devices. `None` stands for the devices of this machine.
+    /// Kind of the RDMA devices: real or emulated. `None` (the default) stands for the devices of
+    /// this machine.
     pub provider: Option<Spanned<RdmaProvider>>,
     /// Directory with the sockets of emulated devices; clients on this machine use the same one.
     /// Only valid with the provider `emulated`, which requires it; otherwise `None`.
@@ -72,8 +73,8 @@ impl RdmaSection {
 }
 
 impl Config {
-    /// Returns the provider of RDMA devices that the section `[rdma]` selects; emulated devices
-    /// with their directory.
+    /// Returns the provider of RDMA devices that the section `[rdma]` selects: the devices of this
+    /// machine, or emulated devices with their directory.
     pub fn rdma(&self) -> Choice {
         match (self.rdma.wanted(), &self.rdma.directory) {
             (RdmaProvider::Emulated, Some(directory)) => Choice::Emulated(directory.clone()),

@@ -27,13 +27,13 @@ pub struct TcpSection {
     /// Seconds that sent data may stay unacknowledged before the kernel closes the connection
     /// (TCP_USER_TIMEOUT); 0 for the default of the kernel. Default: 0.
     pub user_timeout_s: u64,
-    /// Choice of the worker that serves a new connection. Default: the worker with the fewest
-    /// connections.
+    /// Rule by which the server selects the worker thread for a new connection. Default: the worker
+    /// with the fewest connections.
     pub placement: PlacementChoice,
 }
 
-/// The value of `tcp.placement`: choice of the worker thread that serves a new connection, among
-/// the workers with the fewest connections of the same client.
+/// The value of `tcp.placement`: the rule by which the server selects the worker thread for a new
+/// connection. The rule decides between the workers with the fewest connections of the same client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementChoice {

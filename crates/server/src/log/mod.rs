@@ -29,7 +29,8 @@ use crate::config::{Levels, LogFormat, LogSection};
 
 pub(crate) use self::rate::UNLIMITED;
 
-/// The running log. Dropping it writes the waiting lines, for at most one second.
+/// The handle of the running log of the process. Dropping it writes the queued lines, for at most
+/// one second.
 pub struct Log {
     format: LogFormat,
     levels: Handle<Targets, Registry>,
@@ -46,7 +47,8 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// Starts to log to standard error, panics included. Only one call per process is allowed.
+/// Starts the log of the process: it writes events of `tracing`, and panics, to standard error.
+/// `section` sets its format and levels. Only one call per process is allowed.
 ///
 /// # Errors
 /// `log.level` is not valid, the thread of the log cannot be started, or the process logs already.
@@ -81,7 +83,8 @@ pub fn start(section: &LogSection) -> Result<Log, String> {
 }
 
 impl Log {
-    /// Changes the levels of a running log.
+    /// Changes the levels of the running log to `log.level` of `section`. Other values of the
+    /// section have no effect.
     ///
     /// # Errors
     /// `log.level` is not valid.
@@ -92,12 +95,13 @@ impl Log {
             .map_err(|error| error.to_string())
     }
 
-    /// Format of the log.
+    /// Returns the format of log lines (text or JSON) with which the log was started.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// Writes a line for people, without time and level.
+    /// Writes the text as one line of the log as it is, without time and level. It goes through the
+    /// queue of the log, so it appears in order with other lines.
     pub fn line(&self, text: &dyn std::fmt::Display) {
         self.queue.push(format!("{text}\n").as_bytes());
     }
