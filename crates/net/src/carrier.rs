@@ -7,9 +7,9 @@ use crate::smbdirect;
 use crate::stream::Stream;
 
 impl Transport {
-    /// Returns the properties of the transport that the SMB2 core depends on, such as the largest
-    /// message. Those of SMB Direct lack the limits of RDMA, which both peers negotiate for each
-    /// connection.
+    /// Returns the properties of the transport that the SMB2 protocol code depends on, such as the
+    /// largest message. For SMB Direct, the result has no limits of RDMA, because the peers
+    /// negotiate these for each connection.
     pub const fn carrier(self) -> Carrier {
         match self {
             Self::Tcp | Self::SmbDirect => Carrier::TCP,
@@ -24,8 +24,8 @@ impl Transport {
 const MAX_DESCRIPTORS: usize = 64;
 
 impl smbdirect::Stream {
-    /// Returns the properties of this connection that the SMB2 core depends on: largest messages
-    /// and READs, and RDMA limits, as both peers negotiated them.
+    /// Returns the properties of this connection that the SMB2 protocol code depends on: the
+    /// lengths of messages and RDMA transfers that both peers negotiated.
     #[must_use]
     pub fn carrier(&self) -> Carrier {
         let negotiated = self.negotiated();
@@ -39,9 +39,9 @@ impl smbdirect::Stream {
 }
 
 impl Stream {
-    /// Returns the properties of this connection that the SMB2 core depends on: the largest
-    /// message, and hints for the length of READs and WRITEs. `transport` is the transport of the
-    /// connection: it distinguishes direct TCP and NetBIOS on a socket.
+    /// Returns the properties of this connection that the SMB2 protocol code depends on, such as
+    /// the largest message. `transport` is the transport of the connection: a socket stream can be
+    /// direct TCP or NetBIOS.
     #[must_use]
     pub fn carrier(&self, transport: Transport) -> Carrier {
         match self {

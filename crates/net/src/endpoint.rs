@@ -25,7 +25,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All transports, in the order of the variants.
+    /// All transports: direct TCP, NetBIOS, QUIC and SMB Direct, in this order.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Nbt, Self::Quic, Self::SmbDirect];
 
     /// Returns the name in configurations and in the log: `tcp`, `nbt`, `quic` or `smbdirect`.
@@ -50,14 +50,15 @@ impl Transport {
         }
     }
 
-    /// Returns whether a frame of the transport can hold requests of more than 64 KiB. \[MS-SMB2\]
-    /// 3.3.5.4
+    /// Returns whether a message on this transport can be long enough for READs and WRITEs of more
+    /// than 64 KiB: true for all transports except NetBIOS. \[MS-SMB2\] 3.3.5.4
     pub const fn has_large_frames(self) -> bool {
         self.carrier().large_frames
     }
 
-    /// Returns whether [`Stream::send`](crate::Stream::send) sends file ranges without a copy. On
-    /// other transports the caller must read the range first.
+    /// Returns whether [`Stream::send`](crate::Stream::send) on this transport sends ranges of
+    /// files without a copy into memory of the process. On other transports the caller must read
+    /// the range first.
     pub const fn sends_files(self) -> bool {
         matches!(self, Self::Tcp | Self::Nbt)
     }
@@ -81,7 +82,8 @@ impl fmt::Display for Transport {
 pub struct Endpoint {
     /// The transport of the connection.
     pub transport: Transport,
-    /// Port of TCP or UDP, or of RDMA. For a server, 0 means that the kernel chooses the port.
+    /// Port number: of TCP or UDP, or of RDMA for SMB Direct. For a server, 0 means that the kernel
+    /// chooses the port.
     pub port: u16,
 }
 

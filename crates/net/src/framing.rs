@@ -6,11 +6,12 @@ use crate::endpoint::Transport;
 use crate::smbdirect::{KEY_LEN, PREFIX_INVALIDATES};
 use crate::{nbt, tcp};
 
-/// Length of the prefix before each SMB2 message in bytes. It is the same for all stream
-/// transports.
+/// Length in bytes of the length prefix before each SMB2 message, the same for TCP, NetBIOS and
+/// QUIC. \[MS-SMB2\] 2.1
 pub const PREFIX_LEN: usize = 4;
 
-/// Result of [`Framing::next`], which parses the next bytes of a stream.
+/// Result of [`Framing::next`]: the kind of the next frame in the received bytes, or the need for
+/// more bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The bytes are not enough: the parser needs this number of bytes in total, counted from the
@@ -39,7 +40,7 @@ pub enum Next {
     },
 }
 
-/// Reason why the bytes of a stream are not valid frames.
+/// Reason why received bytes are not valid frames. The connection then ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// The first byte of a prefix is not a packet type of the transport: that byte.
@@ -76,7 +77,8 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// The framing of one stream: parses received frames and makes the prefixes of sent ones.
+/// The division of one byte stream into SMB2 messages with length prefixes, by the rules of its
+/// transport. It parses received frames and makes the prefixes of sent ones.
 #[derive(Clone, Debug)]
 pub enum Framing {
     /// The prefix of direct TCP: a zero byte and a length of 24 bits. QUIC uses it as well.
@@ -94,8 +96,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Makes the framing of a stream of `transport` that a server has accepted. With NetBIOS, a
-    /// session request must precede the first message.
+    /// Makes the framing of a stream that a server has accepted over `transport`. With NetBIOS, the
+    /// client must send a session request before the first message.
     pub fn new(transport: Transport) -> Self {
         match transport {
             Transport::Tcp | Transport::Quic => Self::Tcp,

@@ -22,8 +22,8 @@ const PADDING: [u8; 8] = [0; 8];
 /// Most runs that are kept for reuse.
 const SPARE_RUNS: usize = 4;
 
-/// The bytes of a payload: the data of a READ response or WRITE request, which follow the head of
-/// the message.
+/// The bytes of a payload: the data of a READ response or WRITE request. In the message they follow
+/// the header and the fixed part.
 pub enum PayloadBytes {
     /// A small payload, which the outbox copies next to the head of the message.
     Small(Vec<u8>),
@@ -63,8 +63,8 @@ impl PayloadBytes {
     }
 }
 
-/// The owner of payloads. The core only has their tokens (numbers); the outbox takes the bytes when
-/// it makes the frame.
+/// The owner of payloads, the data of READ responses and WRITE requests. The protocol code has only
+/// their tokens (numbers). The [`Outbox`] takes the bytes when it makes the frame.
 pub trait PayloadSource {
     /// Removes and returns the payload with this token; `None` if the owner does not have it. The
     /// core sends each payload once.
@@ -79,7 +79,8 @@ pub trait PayloadSource {
     fn give_back_file(&mut self, token: PayloadToken, range: FileRange);
 }
 
-/// The payloads of one connection that wait until their response is sent.
+/// The payloads (data of READ responses) of one connection that wait until the server sends their
+/// response.
 #[derive(Default)]
 pub struct Payloads {
     held: BTreeMap<PayloadToken, PayloadBytes>,
@@ -88,8 +89,8 @@ pub struct Payloads {
 
 impl Payloads {
     /// Stores a payload until the outbox takes it to send its response, or until
-    /// [`release`](Self::release). Returns the token of the payload, which is new for each call,
-    /// and its length, for the core.
+    /// [`release`](Self::release). Returns the length and the token of the payload, a number that
+    /// is different for each call; the protocol code passes it to the outbox.
     ///
     /// # Panics
     /// The payload has 4 GiB or more.
@@ -111,8 +112,8 @@ impl Payloads {
         self.held.values().map(bytes).sum()
     }
 
-    /// Drops the payload with this token, because it will not be sent. Does nothing if no payload
-    /// has the token.
+    /// Drops the stored payload with this token without sending it. Does nothing if no stored
+    /// payload has the token.
     pub fn release(&mut self, token: PayloadToken) {
         self.held.remove(&token);
     }
@@ -138,7 +139,8 @@ enum Piece {
     View(View),
 }
 
-/// The queue of signed or encrypted frames that one connection sends next.
+/// The queue of frames that one connection sends next. It signs or encrypts the messages when it
+/// queues them.
 #[derive(Default)]
 pub struct Outbox {
     pieces: VecDeque<Piece>,
@@ -176,9 +178,9 @@ impl Outbox {
         self.pieces.drain(..).map(part).collect()
     }
 
-    /// Takes back `parts`, all parts of the last [`take`](Self::take) in the same order, whether
-    /// the send succeeded or not. Their memory is reused. Payloads that the outbox borrowed return
-    /// to their owner `payloads` by [`PayloadSource::give_back`] or
+    /// Returns `parts` to the outbox after a send, so that their memory is reused. `parts` are all
+    /// parts of the last [`take`](Self::take) in the same order; the send may have failed. Payloads
+    /// that the outbox borrowed return to `payloads` by [`PayloadSource::give_back`] or
     /// [`PayloadSource::give_back_file`].
     pub fn recycle(&mut self, parts: Vec<Part>, payloads: &mut impl PayloadSource) {
         for part in parts {
@@ -200,17 +202,17 @@ impl Outbox {
         }
     }
 
-    /// Queues bytes that are sent as they are, without a prefix, after the frames in the queue: the
-    /// answer to a control message of the transport.
+    /// Appends bytes to the queue that the connection sends as they are, without a prefix: the
+    /// answer to a control message of the transport, such as a NetBIOS keep-alive.
     pub fn push_raw(&mut self, bytes: &[u8]) {
         self.run().extend_from_slice(bytes);
         self.queued += bytes.len();
     }
 
-    /// Makes the frame of the message `outbound`: takes its payloads from `payloads`, signs or
-    /// encrypts the messages if required, and appends the frame to the queue, with the prefix of
-    /// `framing`. Large encrypted data and ranges of files need buffers of `pool`. Returns false,
-    /// without an effect, if the frame is too long for the transport.
+    /// Makes a frame of the message `outbound` and appends it to the queue, with the prefix of
+    /// `framing`. Takes the payloads from `payloads`, and signs or encrypts the message if
+    /// `outbound` requires it; buffers of `pool` hold large encrypted data and ranges of files.
+    /// Returns false, without an effect, if the frame is too long for the transport.
     pub fn push(
         &mut self,
         framing: &Framing,

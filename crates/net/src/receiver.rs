@@ -9,8 +9,8 @@ use ring::Chunk;
 
 use crate::framing::{FrameError, Next, PREFIX_LEN};
 
-/// The owner of one transport connection, which a [`Receiver`] calls for each frame. Server and
-/// client implement it.
+/// The owner of one transport connection: a [`Receiver`] passes the received frames of the
+/// connection to it. The connections of the server and of the client implement it.
 ///
 /// The methods take `&Rc<Self>` where they may start tasks that keep the connection alive.
 pub trait FrameHandler {
@@ -58,14 +58,13 @@ pub enum Received<D> {
     Ended,
 }
 
-/// The received start of a frame. The driver receives the rest of the frame into a destination that
-/// [`FrameHandler::expect`] has chosen.
+/// The received start of a frame. The driver (the task that receives for the connection) receives
+/// the rest of the frame into a destination that [`FrameHandler::expect`] has chosen.
 ///
-/// The receiver no longer counts this frame: after the driver has completed it, the next chunk
-/// starts a new frame.
+/// The next chunk that the driver passes to the [`Receiver`] starts a new frame.
 #[derive(Debug)]
 pub struct Partial<D> {
-    /// Memory that receives the rest of the message.
+    /// Memory that receives the rest of the message, as [`FrameHandler::expect`] returned it.
     pub destination: D,
     /// Length of the whole message in bytes, without its prefix.
     pub message_len: usize,
@@ -120,22 +119,22 @@ enum Rest<D> {
 
 impl Receiver {
     /// Returns whether the receiver holds the start of an incomplete frame. A driver with a time
-    /// limit per frame measures it from the first chunk after which this is true.
+    /// limit for each frame starts to measure when this becomes true.
     #[must_use]
     pub fn is_inside_frame(&self) -> bool {
         !self.gathered.is_empty()
     }
 
-    /// Returns the length in bytes of the memory for the start of an incomplete frame. The receiver
-    /// may keep the memory afterwards.
+    /// Returns the capacity in bytes of the buffer that gathers the start of an incomplete frame.
+    /// The buffer can stay allocated between frames.
     #[must_use]
     pub fn gathered_capacity(&self) -> usize {
         self.gathered.capacity()
     }
 
     /// Passes all frames that `chunk` completes to `handler`. Stores the start of an incomplete
-    /// frame for the next call. The driver calls this with each received chunk that is not empty,
-    /// and does the returned action.
+    /// frame for the next call. The driver (the task that receives for the connection) calls this
+    /// with each received chunk that is not empty, and does the returned action.
     pub fn take<H: FrameHandler>(
         &mut self,
         handler: &Rc<H>,

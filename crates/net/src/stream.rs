@@ -12,8 +12,9 @@ use ring::{Buffer, Chunk, Part, Region};
 
 use crate::{quic, smbdirect};
 
-/// A connection of any transport that is ready for frames. Clones refer to the same connection, so
-/// that one task can receive while another sends.
+/// An open connection of any transport (TCP, NetBIOS, QUIC or SMB Direct) that can send and receive
+/// frames. Clones refer to the same connection, so that one task can receive while another one
+/// sends.
 #[derive(Clone, Debug)]
 pub enum Stream {
     /// A TCP socket: direct TCP or the NetBIOS session service.
@@ -58,8 +59,9 @@ impl Stream {
         }
     }
 
-    /// Receives the next bytes of the stream, of any number. An empty chunk means end of stream.
-    /// Dropping the future loses no bytes. Only one task may receive at a time.
+    /// Waits for the next bytes of the stream and returns them; a chunk can hold any number of
+    /// bytes. An empty chunk means end of stream. Dropping the future loses no bytes. Only one task
+    /// may receive at a time.
     ///
     /// # Errors
     /// The connection is lost.
@@ -72,10 +74,11 @@ impl Stream {
     }
 
     /// Fills `range` of `buffer` with the next bytes of the stream. Returns the buffer with the
-    /// result. Dropping the future midway ends the connection. Only one task may receive at a time.
+    /// result. Dropping the future before its end ends the connection. Only one task may receive at
+    /// a time.
     ///
     /// # Errors
-    /// The connection is lost; `UnexpectedEof` at the end of the stream.
+    /// The connection is lost; `UnexpectedEof` if the stream ends before the range is full.
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
         match self {
             Self::Socket(stream) => stream.recv_into(buffer, range).await,
@@ -85,7 +88,8 @@ impl Stream {
     }
 
     /// Fills `range` of `region` with the next bytes of the stream. Returns the region with the
-    /// result. Dropping the future midway ends the connection. Only one task may receive at a time.
+    /// result. Dropping the future before its end ends the connection. Only one task may receive at
+    /// a time.
     ///
     /// # Errors
     /// The connection is lost; `UnexpectedEof` if the stream ends before the range is full.
@@ -101,10 +105,10 @@ impl Stream {
         }
     }
 
-    /// Sends all parts in order, as adjacent bytes of the stream. Returns them, also after an
-    /// error, once the transport no longer needs their memory. File ranges are allowed only if the
+    /// Sends all parts in order, as adjacent bytes of the stream. Returns the parts, also after an
+    /// error, when the transport no longer needs their memory. File ranges are allowed only if the
     /// transport [sends them](crate::Transport::sends_files). Only one task may send at a time.
-    /// Dropping the future midway ends the connection.
+    /// Dropping the future before its end ends the connection.
     ///
     /// # Errors
     /// The connection is lost, or a file range cannot be read.

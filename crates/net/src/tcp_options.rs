@@ -15,19 +15,20 @@ const KEEP_ALIVE_COUNT_MAX: u32 = 127;
 /// Longest user time-out: its milliseconds have 31 bits. tcp(7)
 const USER_TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Socket options of a TCP connection. The default fits most networks.
+/// Socket options of a TCP connection. The defaults fit most networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Whether the kernel sends short segments at once (TCP_NODELAY).
+    /// Whether the kernel sends short segments at once (TCP_NODELAY). Default: yes.
     pub no_delay: bool,
     /// Whether the kernel acknowledges the first segments at once (TCP_QUICKACK). The kernel clears
-    /// this option when requests and responses alternate.
+    /// this option when requests and responses alternate. Default: no.
     pub quick_ack: bool,
-    /// Probes that the kernel sends to a silent peer (SO_KEEPALIVE). With `None`, the connection of
-    /// a vanished peer stays open forever.
+    /// Keep-alive probes, which the kernel sends to a silent peer (SO_KEEPALIVE). `None` sends no
+    /// probes: the connection of a vanished peer then stays open forever. Default:
+    /// [`KeepAlive::default`].
     pub keep_alive: Option<KeepAlive>,
     /// Time that sent data may stay unacknowledged before the kernel closes the connection
-    /// (TCP_USER_TIMEOUT). `None` is the default of the kernel, about fifteen minutes.
+    /// (TCP_USER_TIMEOUT). `None` (the default) is the value of the kernel, about fifteen minutes.
     pub user_timeout: Option<Duration>,
 }
 
@@ -65,8 +66,8 @@ impl Default for TcpOptions {
     }
 }
 
-/// The reason why a socket option is out of its range, or why its text is malformed. Displayed, it
-/// is a message for users.
+/// The reason why a value in [`TcpOptions`] is out of its range, or why its text is malformed. Its
+/// `Display` form is a message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptionsError(String);
 

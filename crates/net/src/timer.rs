@@ -14,9 +14,9 @@ use ring::{Either, Handle, Signal, either};
 /// Shortest sleep. Without it, a time-out in the past would start a task at once, again and again.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// The owner of a protocol core with time-outs, which a [`Timer`] calls when the next one is due. A
-/// core is the state of one connection without I/O. Server and client connections implement this
-/// trait.
+/// The owner of a protocol core (the state of one connection without I/O) with time-outs. A
+/// [`Timer`] calls it when the next time-out of the core is due. The connections of server and
+/// client implement this trait.
 pub trait TimeoutHandler: 'static {
     /// Returns the timer of this owner. Each core has one.
     fn timer(&self) -> &Timer;
@@ -38,8 +38,9 @@ pub trait TimeoutHandler: 'static {
     fn timeout(self: &Rc<Self>);
 }
 
-/// State of the timer of one protocol core: the time until which a task sleeps. Its owner stores it
-/// and returns it from [`TimeoutHandler::timer`].
+/// State of the timer of one protocol core (the state of one connection without I/O): the time
+/// until which a task sleeps. The owner of the core stores it and returns it from
+/// [`TimeoutHandler::timer`].
 #[derive(Debug, Default)]
 pub struct Timer {
     /// Earliest time for which a task sleeps.
@@ -49,8 +50,8 @@ pub struct Timer {
 impl Timer {
     /// Starts a task that sleeps until the next time-out of the handler's core and then calls
     /// [`TimeoutHandler::timeout`]. The owner calls this after each call into its core. The call
-    /// has no effect if the core has no time-out, if the owner has ended, or if a task sleeps until
-    /// that time or an earlier one.
+    /// has no effect if the core has no time-out, if the owner has ended, or if another task
+    /// already sleeps until that time or an earlier one.
     pub fn arm<H: TimeoutHandler>(handler: &Rc<H>) {
         let Some(next) = handler.next_timeout() else {
             return;

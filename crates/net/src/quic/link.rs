@@ -68,14 +68,14 @@ struct State {
     writer: Option<Waker>,
 }
 
-/// Measurements of the network path of a QUIC connection.
+/// Measurements of the network path of a QUIC connection at the time of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Congestion controller of the connection.
     pub congestion: Congestion,
     /// Congestion window in bytes: maximum of sent bytes in flight.
     pub window: u64,
-    /// Smoothed round-trip time of the path, as RFC 9002 5.3 defines it.
+    /// Smoothed round-trip time of the path, a moving average (RFC 9002 5.3).
     pub round_trip: Duration,
     /// Largest datagram that the path can carry, in bytes, without the headers of UDP and IP.
     pub datagram: u16,

@@ -45,7 +45,8 @@ const EARLY_BYTES: u64 = 1 << 20;
 /// Returns the current TLS configuration.
 pub(crate) type Certificates = dyn Fn() -> Arc<rustls::ServerConfig> + Send + Sync;
 
-/// The configuration of a QUIC server: parameters and certificates. All workers share it.
+/// The configuration of a QUIC server: transport parameters and TLS certificates. All worker
+/// threads of the server share it.
 pub struct Server {
     settings: Settings,
     certificates: Box<Certificates>,
@@ -153,8 +154,8 @@ pub enum ListenerEvent {
     Retransmission(usize, Handover),
 }
 
-/// First packets of a connection that one worker forwards to another one. The receiving worker
-/// passes them to [`Listener::take_over`].
+/// The first packets of a QUIC connection that one worker thread forwards to another one. The
+/// receiving worker passes them to [`Listener::take_over`].
 #[derive(Debug)]
 pub struct Handover(Vec<Arrived>);
 
@@ -191,9 +192,9 @@ impl Listener {
         Ok(Self { endpoint })
     }
 
-    /// Waits for the next connection attempt, or for a packet that belongs to a forwarded one. One
-    /// task at a time may wait. The number of waiting attempts has a limit; further ones are
-    /// ignored.
+    /// Waits for the next connection attempt of a client, or for a packet that this worker must
+    /// pass to another worker. One task at a time may wait. The number of attempts that wait for
+    /// this call has a limit; the listener ignores further ones.
     pub async fn next_event(&self) -> ListenerEvent {
         poll_fn(|context| {
             let mut queue = self.state().queue.borrow_mut();
@@ -218,7 +219,7 @@ impl Listener {
     }
 
     /// Processes packets of a connection attempt that another worker has forwarded to this one.
-    /// Returns the connection attempt if they start one; `None` if they belong to a known
+    /// Returns the connection attempt if the packets start one; `None` if they belong to a known
     /// connection or are not valid.
     #[must_use]
     pub fn take_over(&self, handover: Handover) -> Option<Incoming> {
@@ -268,7 +269,8 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// An incoming connection attempt. Dropping it ignores it: the client receives no response.
+/// A connection attempt of a QUIC client, which the server accepts, refuses or forwards. Dropping
+/// it ignores the attempt: the client receives no response.
 pub struct Incoming {
     listener: Listener,
     /// `None` once the server has decided.
@@ -285,8 +287,8 @@ impl Incoming {
         self.peer
     }
 
-    /// Returns whether [`request_validation`](Self::request_validation) is possible: false if the
-    /// client has already connected again with a token.
+    /// Returns whether [`request_validation`](Self::request_validation) is possible. False if the
+    /// client has already proved its address with the token of an earlier Retry packet.
     #[must_use]
     pub fn may_be_validated(&self) -> bool {
         self.incoming
@@ -309,7 +311,7 @@ impl Incoming {
         }
     }
 
-    /// Refuses the connection. The client receives an error packet.
+    /// Refuses the connection: the client receives the QUIC error CONNECTION_REFUSED.
     pub fn refuse(mut self) {
         let Some(incoming) = self.incoming.take() else {
             return;
@@ -351,11 +353,11 @@ impl Incoming {
         self.accept_or(u32::MAX, |_| ()).await
     }
 
-    /// Accepts the connection. Returns when the handshake is complete and the client has opened its
-    /// stream. The client can send at most `window` bytes ahead until
-    /// [`Stream::trust`](crate::Stream::trust), and at most the receive window of the settings
-    /// afterwards. After a failure this function calls `on_error` at once, but returns the error
-    /// only when the client sends no more packets. Dropping the future drops the connection.
+    /// Accepts the connection and returns when the handshake is complete and the client has opened
+    /// its stream. Until [`Stream::trust`](crate::Stream::trust), the client can send at most
+    /// `window` bytes that the server has not read. After a failure this function calls `on_error`
+    /// at once, but returns the error only when the client sends no more packets. Dropping the
+    /// future drops the connection.
     ///
     /// # Errors
     /// The client violates the protocol, closes the connection, or times out.

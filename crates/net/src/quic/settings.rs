@@ -60,31 +60,34 @@ impl Congestion {
     }
 }
 
-/// Parameters of one end of a QUIC connection. The default fits most networks.
+/// Parameters of one end of a QUIC connection. The defaults fit most networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Flow control window in bytes: maximum of received bytes that the application has not read,
-    /// from 64 KiB to 1 GiB. The window must hold the data of one round trip, and of four if
-    /// packets are lost: later data wait for the retransmission. 32 MiB are enough for 10 Gbit/s
-    /// with 27 ms, or with losses for 2 Gbit/s with 30 ms.
+    /// from 64 KiB to 1 GiB. Default: 32 MiB. It limits the bit rate to the window per round-trip
+    /// time, and to about a quarter of that if packets are lost: 10 Gbit/s with 27 ms, with losses
+    /// 2 Gbit/s with 30 ms.
     pub receive_window: u32,
-    /// Maximum of sent bytes that the peer has not acknowledged, from 64 KiB to 1 GiB.
+    /// Maximum number of sent bytes that the peer has not acknowledged, from 64 KiB to 1 GiB.
+    /// Default: 32 MiB.
     pub send_window: u32,
     /// Largest datagram that path MTU discovery tries, from 1200 to 65,487 bytes without the
-    /// headers of UDP and IP. A value above the MTU of the path costs a few probes.
+    /// headers of UDP and IP. A value above the MTU of the path only costs a few lost probes.
+    /// Default: 8952.
     pub max_datagram: u16,
-    /// Congestion controller of the connection.
+    /// Congestion controller of the connection, for the data that this end sends. Default: BBR.
     pub congestion: Congestion,
     /// Time without a packet from the peer after which the connection counts as lost: more than
-    /// zero, at most a day.
+    /// zero, at most a day. Default: 30 seconds.
     pub idle_timeout: Duration,
     /// Time without a packet after which this end sends a PING; `None` disables it. Must be shorter
-    /// than `idle_timeout`.
+    /// than `idle_timeout`. Default: 10 seconds.
     pub keep_alive: Option<Duration>,
-    /// Whether the server offers short WRITEs to Samba clients with a slow QUIC library, so that
-    /// large files do not need hours. A client ignores this.
+    /// Whether the server offers short WRITEs to Samba clients with a slow QUIC library, which need
+    /// hours for large files otherwise. A client ignores this. Default: yes.
     pub limit_samba_writes: bool,
-    /// Size of the kernel's buffer for each UDP socket and direction, in bytes.
+    /// Size in bytes of the kernel's receive buffer, and of its send buffer, of each UDP socket.
+    /// Default: 8 MiB.
     pub socket_buffer: usize,
 }
 
@@ -105,8 +108,8 @@ impl Default for Settings {
     }
 }
 
-/// The reason why a parameter of QUIC is out of its range, or why its text is malformed. Displayed,
-/// it is a message for users.
+/// The reason why a parameter in [`Settings`] is out of its range, or why its text is malformed.
+/// Its `Display` form is a message for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError(String);
 
@@ -159,7 +162,7 @@ impl FromStr for Settings {
     }
 }
 
-/// Converts KiB to bytes. The result saturates at 4 GiB.
+/// Converts a number of KiB to bytes. Returns 4 GiB less one byte if the result does not fit.
 #[must_use]
 pub fn kib_to_bytes(kib: u32) -> u32 {
     kib.saturating_mul(1024)

@@ -17,10 +17,10 @@ use crate::smbdirect::send::whole;
 /// RDMA access to memory of the peer of one SMB Direct connection, and registration of local memory
 /// for access by the peer. Clones refer to the same connection.
 ///
-/// Calling a function posts its operation. The operation starts when the future is polled, or when
-/// a later message is sent, and the peer gets that message after the bytes of a write. Dropping a
-/// future loses the memory, but does not cancel the operation. A failed operation ends the
-/// connection.
+/// A call of a method posts its operation, which starts when the future is polled or a later
+/// message is sent. The peer receives that message after the bytes of a write. Dropping a future
+/// does not cancel the operation, but the caller does not get its memory back. A failed operation
+/// ends the connection.
 #[derive(Clone, Debug)]
 pub struct RdmaMemory {
     stream: Stream,
@@ -188,8 +188,8 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// Returns the descriptor of the memory (address, key and length), which a message carries to
-    /// the peer.
+    /// Returns the descriptor of the memory (address, key and length). A message carries it to the
+    /// peer, which accesses the memory with it. \[MS-SMBD\] 2.2.3.1
     #[must_use]
     pub fn descriptor(&self) -> BufferDescriptorV1 {
         self.descriptor

@@ -21,7 +21,7 @@ const CREDITS_BEFORE_LOGIN: u16 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Time for which a task polls the queue pair after its last event, before it waits for an
-    /// interrupt.
+    /// interrupt. Default: zero.
     pub busy_poll: Duration,
     /// Interrupt moderation: number of completions that the device may collect, and the longest
     /// delay before it raises an interrupt. `None` means an interrupt for each completion.
@@ -29,14 +29,14 @@ pub struct Settings {
     /// Time limit of the negotiation. `None` means the default of SMB Direct: 5 seconds for a
     /// server, 120 for a client.
     pub negotiate_timeout: Option<Duration>,
-    /// Time that a message may wait until the peer grants a credit; the connection ends then.
-    /// `None` means the default of SMB Direct.
+    /// Maximum time that a message waits until the peer grants a credit (a receive for it); then
+    /// the connection ends. `None` means 60 seconds.
     pub credit_timeout: Option<Duration>,
     /// Time without a message from the peer after which this end sends a keep-alive message. `None`
-    /// means the default of SMB Direct. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
+    /// means 120 seconds. \[MS-SMBD\] 3.1.1.1, Connection.KeepaliveInterval
     pub keep_alive_interval: Option<Duration>,
-    /// Time limit for the answer to a keep-alive message; the connection ends then. `None` means
-    /// the default of SMB Direct.
+    /// Time limit for the answer of the peer to a keep-alive message; then the connection ends.
+    /// `None` means 5 seconds.
     pub keep_alive_timeout: Option<Duration>,
 }
 

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use super::certificate::{AlternativeName, Holder};
 use super::{DistinguishedName, Fingerprint, FingerprintError, NameError};
 
-/// An entry of a list of client certificates that may or may not connect. Its text is a kind
-/// (`sha256:`, `issuer:`, `dns:`, `email:`, `uri:`, `upn:` or `ip:`) and then the value.
+/// A rule that selects certificates of clients, an entry in [`AccessLists`]. Its text form is a
+/// kind (`sha256:`, `issuer:`, `dns:`, `email:`, `uri:`, `upn:` or `ip:`) and then the value.
 #[derive(Clone, Debug)]
 pub struct Identifier {
     text: String,
@@ -140,10 +140,10 @@ fn is_host_of(host: &str, domain: &str) -> bool {
 /// Lists of client certificates with which clients may and may not connect.
 #[derive(Clone, Debug, Default)]
 pub struct AccessLists {
-    /// Certificates of clients that may connect. If the list is empty, all clients may connect that
-    /// `deny` does not list.
+    /// Rules for certificates of clients that may connect. If the list is empty, all clients may
+    /// connect except those that `deny` selects.
     pub allow: Vec<Identifier>,
-    /// Certificates of clients that may not connect, even if `allow` lists them.
+    /// Rules for certificates of clients that may not connect, even if `allow` selects them.
     pub deny: Vec<Identifier>,
 }
 
@@ -171,7 +171,8 @@ impl fmt::Display for Denial {
 }
 
 impl AccessLists {
-    /// Returns whether both lists are empty, so that all clients may connect.
+    /// Returns whether both lists are empty: every client with a valid certificate may then
+    /// connect.
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty()
     }

@@ -10,7 +10,8 @@ use rustls::AlertDescription;
 
 use super::Fingerprint;
 
-/// Reason why TLS cannot be set up, or why a handshake fails. Displayed, it is a message for users.
+/// Reason why TLS cannot be set up, or why a handshake fails. Its `Display` form is a message for
+/// users.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -106,7 +107,8 @@ impl Error {
         Self::RefusedByPeer(alert.into())
     }
 
-    /// Returns the TLS error inside an I/O error of this crate; `None` if it has another cause.
+    /// Returns the TLS error that an I/O error of this crate contains; `None` if the I/O error has
+    /// another cause.
     pub fn within(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
@@ -119,8 +121,8 @@ impl Error {
         Self::Write(path.to_owned(), Arc::new(error))
     }
 
-    /// Returns whether the certificate of the peer is not trusted; false for local errors such as
-    /// an unreadable file.
+    /// Returns true if this end does not trust the certificate of the peer: for example a wrong
+    /// name, an unknown authority or an expired certificate. False for all other errors.
     pub fn is_distrust(&self) -> bool {
         matches!(
             self,

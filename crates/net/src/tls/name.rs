@@ -41,7 +41,7 @@ const KINDS: [(&str, &str); 27] = [
     ("ORGANIZATIONIDENTIFIER", "2.5.4.97"),
 ];
 
-/// A distinguished name of the issuer or subject of a certificate. Displayed, it is in the form of
+/// A distinguished name: the issuer or the subject of a certificate. Its `Display` form is that of
 /// Windows and RFC 4514, with the most specific part first: `CN=nas, O=Example, C=DE`.
 #[derive(Clone, Debug)]
 pub struct DistinguishedName {
@@ -108,8 +108,8 @@ impl DistinguishedName {
         }
     }
 
-    /// Returns whether two names are equal, without regard to case and white space (RFC 5280 7.1),
-    /// and to the order of the parts: tools print both orders.
+    /// Returns whether two names are equal. Case, white space (RFC 5280 7.1) and the order of the
+    /// parts do not matter, because tools print both orders.
     pub fn is(&self, other: &Self) -> bool {
         let (own, other) = (self.folded(), other.folded());
         own.len() == other.len()

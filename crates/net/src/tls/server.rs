@@ -53,9 +53,9 @@ pub struct ClientCertificates {
     /// Whether clients need a certificate.
     pub policy: ClientPolicy,
     /// PEM file with the certificate authorities that issue certificates of clients. May be `None`
-    /// only if the policy is [`ClientPolicy::No`].
+    /// only if the server requests no certificates of clients ([`ClientPolicy::No`]).
     pub authorities: Option<PathBuf>,
-    /// Lists of the clients with a valid certificate that may and may not connect.
+    /// Rules that decide which clients with a valid certificate may connect.
     pub access: AccessLists,
 }
 
@@ -95,7 +95,7 @@ impl ServerSettings {
 }
 
 /// The TLS configuration of a running server. When the files of certificates and keys change, later
-/// handshakes use their new content.
+/// handshakes use the new content.
 ///
 /// The certificate verifier does not know the address of the client. Run handshakes inside a
 /// [`tracing::Span`] with the peer, so that the log line about a refused client has its address.
@@ -163,8 +163,8 @@ impl fmt::Debug for Server {
 
 impl Server {
     /// Reads the files of certificates and keys that `settings` names, or makes a self-signed
-    /// certificate. Later reads of changed files have the file permissions that the calling thread
-    /// has now.
+    /// certificate. When the files change later, the server reads them with the Unix credentials
+    /// that the calling thread has now.
     ///
     /// # Errors
     /// A file is missing or invalid, or cannot be written.
@@ -215,8 +215,9 @@ impl Server {
         self.check(&mut self.lock());
     }
 
-    /// Returns a secret for the stateless resets of QUIC (RFC 9000 10.3). The secret depends on the
-    /// private key only, so that a restarted server can reset the connections of its predecessor.
+    /// Returns a secret for the stateless resets of QUIC (RFC 9000 10.3). The secret depends only
+    /// on the private key: a restarted server with the same key can reset connections from before
+    /// the restart.
     pub fn reset_key(&self) -> [u8; 32] {
         self.reset_key
     }
@@ -226,7 +227,8 @@ impl Server {
         self.lock().current.fingerprint
     }
 
-    /// Returns whether the certificate is self-signed, so that clients must pin it.
+    /// Returns whether the certificate is self-signed. Clients can then verify the server only by
+    /// its fingerprint.
     pub fn is_self_signed(&self) -> bool {
         self.is_self_signed
     }

@@ -23,12 +23,14 @@ use super::{ALPN, CertificateFiles, Error, Fingerprint, client_verification, pro
 /// TLS settings of a client: verification of servers, and the certificate of the client.
 #[derive(Clone, Debug, Default)]
 pub struct ClientSettings {
-    /// The server certificates that the client trusts.
+    /// The server certificates that the client trusts. Default: those of the authorities of the
+    /// system.
     pub trust: Trust,
-    /// Whether a certificate may be valid for the IP address of the server in place of a host name.
-    /// If not, a server that is given by its address is refused.
+    /// Whether a server that the user names by its IP address may have a certificate for that
+    /// address. If false (the default), the client refuses to connect to a server by its address.
     pub allow_address: bool,
-    /// Certificate of the client, for servers that request one; `None` if the client has none.
+    /// Certificate and key of the client, for servers that request a certificate; `None` (the
+    /// default) if the client has none.
     pub identity: Option<CertificateFiles>,
 }
 
@@ -47,7 +49,8 @@ pub enum Trust {
     Anything,
 }
 
-/// The TLS configuration of a client for one server name.
+/// The TLS configuration of a client for connections to one server. Each connection takes a
+/// [`Handshake`] from it.
 #[derive(Clone, Debug)]
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -55,8 +58,8 @@ pub struct Client {
     trusted: Arc<Trusted>,
 }
 
-/// The TLS configuration of one handshake. Each handshake has a separate one, so that
-/// [`refusal`](Self::refusal) belongs to its connection.
+/// The TLS configuration of one connection attempt of a client. It stores the reason for which the
+/// client refuses the server's certificate: see [`refusal`](Self::refusal).
 #[derive(Clone, Debug)]
 pub struct Handshake {
     config: Arc<ClientConfig>,
@@ -95,8 +98,8 @@ impl Client {
         })
     }
 
-    /// Makes the configuration for a new connection to the server. Each connection needs a separate
-    /// one.
+    /// Makes the TLS configuration for a new connection to the server. A second connection needs
+    /// another one.
     pub fn handshake(&self) -> Handshake {
         let verifier = Arc::new(Verifier::new(&self.server, &self.trusted));
         let shared: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
@@ -110,8 +113,8 @@ impl Client {
 }
 
 impl Handshake {
-    /// Returns the configuration for rustls. The handshake must use the name that was given to
-    /// [`Client::new`].
+    /// Returns the configuration in the type of rustls. The handshake must use the server name that
+    /// the caller passed to [`Client::new`].
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
