@@ -10,8 +10,8 @@ use crate::emulated::{Emulated, Faults};
 use crate::provider::Provider;
 use crate::verbs::Verbs;
 
-/// The provider of RDMA connections that a configuration selects. The text form is `verbs`, or
-/// `emulated:DIRECTORY`.
+/// The provider of RDMA connections that a configuration selects. The text form is `verbs` (devices
+/// of this machine), or `emulated:DIRECTORY` (an emulation for tests).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The RDMA devices of this machine.
@@ -22,7 +22,8 @@ pub enum Choice {
     Emulated(PathBuf),
 }
 
-/// The reason why a text selects no provider. Displayed, it is a message for users.
+/// The reason why a text selects no provider of RDMA connections. Its `Display` form is a message
+/// for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoiceError(String);
 
@@ -50,10 +51,10 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// Opens the provider.
+    /// Opens the selected provider of RDMA connections.
     ///
     /// # Errors
-    /// The RDMA libraries are missing, or the directory cannot be created.
+    /// The RDMA libraries are missing, or the directory of the emulation cannot be created.
     pub fn open(&self) -> io::Result<Arc<dyn Provider>> {
         match self {
             Self::Verbs => verbs(),

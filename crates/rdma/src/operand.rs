@@ -29,9 +29,9 @@ impl Piece {
         }
     }
 
-    /// Returns the long-lived memory that contains the bytes, which a device registers once: the
-    /// slab of a slot or of a buffer, or separate pages. `None` for other memory, which a provider
-    /// copies or registers for the length of an operation.
+    /// Returns the memory block that contains the bytes, if the block is long-lived, so that a
+    /// device registers it once for many operations. `None` for other memory, which a provider
+    /// copies or registers for one operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -45,8 +45,8 @@ impl Piece {
     }
 }
 
-/// Local memory that an RDMA READ fills. The queue pair owns the memory until the operation
-/// completes.
+/// Local memory that an RDMA READ fills with bytes of the peer. The queue pair owns the memory
+/// until the operation completes.
 #[derive(Debug)]
 pub enum Sink {
     /// A buffer of the pool of the runtime.
@@ -56,7 +56,7 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// Returns the bytes of the memory.
+    /// Returns the bytes of the memory, including those that no READ has filled yet.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -65,7 +65,7 @@ impl Sink {
         }
     }
 
-    /// Returns the bytes of the memory, for writing.
+    /// Returns the bytes of the memory, for writing by an emulated device.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Buffer(buffer) => buffer,
@@ -73,8 +73,8 @@ impl Sink {
         }
     }
 
-    /// Returns the long-lived memory that contains the bytes, which a device registers once: the
-    /// slab of a buffer, or separate pages. `None` for other memory.
+    /// Returns the memory block that contains the bytes, if the block is long-lived, so that a
+    /// device registers it once for many operations. `None` for other memory.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -117,8 +117,8 @@ impl Exposed {
         }
     }
 
-    /// Returns the long-lived memory that contains the bytes, which a device registers once: the
-    /// slab of a buffer, or separate pages. `None` for other memory.
+    /// Returns the memory block that contains the bytes, if the block is long-lived, so that a
+    /// device registers it once for many operations. `None` for other memory.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {

@@ -47,7 +47,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
     ) -> io::Result<Box<dyn QueuePair>>;
 }
 
-/// The network protocol of an RDMA device. It decides about the port of SMB Direct.
+/// The network protocol of an RDMA device. The port number of SMB Direct depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {
     /// iWARP: RDMA over TCP. SMB Direct uses port 5445 there. \[MS-SMBD\] 2.1
@@ -62,13 +62,14 @@ pub enum Network {
 /// actual properties are in [`Limits`].
 #[derive(Clone, Debug)]
 pub struct Attributes {
-    /// Number of receives that may be posted at one time.
+    /// Maximum number of posted receives, for which no message has arrived yet.
     pub receives: u32,
-    /// Number of SENDs and RDMA READs and WRITEs in flight. The provider queues further ones.
+    /// Maximum number of SENDs and RDMA READs and WRITEs in flight. The provider queues further
+    /// ones.
     pub sends: u32,
     /// Maximum number of [`Piece`]s of one SEND.
     pub pieces: u32,
-    /// Maximum number of RDMA READs in flight, in each direction.
+    /// Maximum number of RDMA READs in flight in each direction: by this end, and by the peer.
     pub reads: u32,
     /// Interrupt moderation: number of completions that the device may collect before it raises an
     /// interrupt, and the longest delay. Not all devices support it. `None` means an interrupt for
@@ -94,9 +95,10 @@ impl Default for Attributes {
 /// than the requested values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of receives that may be posted at one time.
+    /// Maximum number of posted receives, for which no message has arrived yet.
     pub receives: u32,
-    /// Number of SENDs and RDMA READs and WRITEs in flight. The provider queues further ones.
+    /// Maximum number of SENDs and RDMA READs and WRITEs in flight. The provider queues further
+    /// ones.
     pub sends: u32,
     /// Maximum number of [`Piece`]s of one SEND. RDMA WRITEs have no limit: the provider splits
     /// them.
@@ -108,12 +110,13 @@ pub struct Limits {
     /// Maximum number of local regions that the peer can access at one time
     /// ([`QueuePair::expose`]).
     pub exposed: u32,
-    /// Whether a SEND of the peer may invalidate a local region (remote invalidation).
+    /// Whether a SEND of the peer can invalidate a local region, which ends the peer's access to it
+    /// (remote invalidation).
     pub remote_invalidation: bool,
 }
 
-/// Identifies an operation of a queue pair in its [`Event`]. The caller that posts the operation
-/// chooses the value.
+/// A number that identifies an operation of a queue pair in the [`Event`] that reports its end. The
+/// caller chooses the number when it posts the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(pub u64);
 
@@ -250,7 +253,7 @@ pub trait QueuePair: fmt::Debug {
     fn disconnect(&mut self);
 }
 
-/// What the caller waits for before it polls the queue pair again.
+/// The condition for which the caller waits before it polls the queue pair again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Nothing: events are ready, and the caller polls at once.

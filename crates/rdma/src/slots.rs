@@ -11,8 +11,9 @@ use ring::Memory;
 /// The size of a slot is a multiple of this: a cache line, so that slots share none.
 const ALIGNMENT: usize = 64;
 
-/// A fixed number of slots: pieces of memory of equal length for SENDs and receives, which a device
-/// registers together. Clones refer to the same slots.
+/// A fixed number of pieces of memory (slots) of equal length for SENDs and receives. One
+/// allocation contains all of them, so a device registers them together. Clones refer to the same
+/// slots.
 #[derive(Clone)]
 pub struct Slots {
     shared: Rc<Shared>,
@@ -28,7 +29,7 @@ struct Shared {
 }
 
 impl Slots {
-    /// Allocates `count` slots of `bytes` bytes each.
+    /// Allocates memory for `count` slots of `bytes` bytes each.
     ///
     /// # Errors
     /// The system has no memory.
@@ -49,7 +50,8 @@ impl Slots {
         })
     }
 
-    /// Takes a free slot. It still has the bytes of its last use. `None` if no slot is free.
+    /// Takes a free slot; `None` if all slots are in use. The slot still has the bytes of its last
+    /// use.
     #[must_use]
     pub fn take(&self) -> Option<Slot> {
         let index = self.shared.free.borrow_mut().pop()?;
@@ -59,16 +61,16 @@ impl Slots {
         })
     }
 
-    /// Returns the number of slots that nothing uses at the moment.
+    /// Returns the number of free slots, which [`take`](Self::take) can return.
     #[must_use]
     pub fn free(&self) -> usize {
         self.shared.free.borrow().len()
     }
 }
 
-/// Slots for SENDs and receives with memory that is allocated in two steps: for a few slots at
-/// first, for all others when those are in use. The memory is pinned, and most connections need
-/// little of it.
+/// A supply of pieces of memory (slots) for SENDs and receives that allocates in two steps: a few
+/// slots at first, and all others when those are in use. The device pins the memory, and most
+/// connections need few slots.
 #[derive(Debug)]
 pub struct Stock {
     first: usize,
@@ -95,8 +97,8 @@ impl Stock {
         }
     }
 
-    /// Takes a free slot. It still has the bytes of its last use. `None` if no slot is free or the
-    /// system has no memory for more.
+    /// Takes a free slot; `None` if all slots are in use or the system has no memory. The slot
+    /// still has the bytes of its last use.
     #[must_use]
     pub fn take(&self) -> Option<Slot> {
         let mut made = self.made.borrow_mut();
@@ -117,7 +119,7 @@ impl Stock {
         slot
     }
 
-    /// Returns the length in bytes of the allocated memory.
+    /// Returns the length in bytes of the memory that is allocated so far.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let made = self.made.borrow();
@@ -143,7 +145,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns the memory that contains the slot: the same for all slots of one allocation.
+    /// Returns the allocation that contains the slot: the same memory for all slots of one
+    /// allocation.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.shared.memory

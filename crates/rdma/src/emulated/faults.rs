@@ -3,27 +3,30 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Name of the environment variable with the [`Faults`] of a process.
+/// Name of the environment variable that sets the [`Faults`] of the RDMA emulation in a process.
 pub const VARIABLE: &str = "SMBEAM_RDMA_FAULTS";
 
-/// Faults that the emulation injects, for tests, and the rate of each; 0 means never. The text form
-/// is `seed=7,lost=1000,key=500,torn=300,disconnect=200`.
+/// Faults that the RDMA emulation injects into connections, for tests. A field that is 0 injects
+/// none. The text form is `seed=7,lost=1000,key=500,torn=300,disconnect=200`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Seed of the random numbers that choose the operations.
+    /// Seed of the random number generator that selects the operations with a fault.
     pub seed: u64,
-    /// On average one of this number of operations reports no completion until the connection ends.
+    /// Rate of lost completions: on average one operation in this number reports no completion
+    /// until the connection ends. 0 for none.
     pub lost: u64,
-    /// On average one of this number of RDMA READs and WRITEs uses a wrong key of the peer's
-    /// memory.
+    /// Rate of wrong keys: on average one RDMA READ or WRITE in this number uses a wrong key for
+    /// the peer's memory, and fails. 0 for none.
     pub key: u64,
-    /// On average one of this number of RDMA READs fails after half of its bytes.
+    /// Rate of incomplete reads: on average one RDMA READ in this number fails after half of its
+    /// bytes. 0 for none.
     pub torn: u64,
-    /// Number of operations after which each connection ends.
+    /// Number of operations of a connection after which the emulation ends it. 0 for no limit.
     pub disconnect: u64,
 }
 
-/// The reason why a text describes no [`Faults`]. Displayed, it is a message for users.
+/// The reason why a text is not a valid list of [`Faults`]. Its `Display` form is a message for
+/// users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultsError(String);
 
@@ -60,8 +63,8 @@ impl FromStr for Faults {
 }
 
 impl Faults {
-    /// Returns the faults of the environment variable [`VARIABLE`]. Without the variable no fault
-    /// happens.
+    /// Returns the faults that the environment variable [`VARIABLE`] sets; no faults without the
+    /// variable.
     ///
     /// # Errors
     /// The variable is not a valid list of faults.

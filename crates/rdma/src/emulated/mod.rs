@@ -42,9 +42,9 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Makes the provider with this directory for its sockets, which is created if it does not
-    /// exist. All its connections fail at random as `faults` describes; the default injects no
-    /// faults.
+    /// Makes a provider that stores its sockets in this directory, which is created if it does not
+    /// exist. `faults` are the errors that the provider injects into all connections at random; the
+    /// default value injects none.
     ///
     /// # Errors
     /// The directory cannot be created.

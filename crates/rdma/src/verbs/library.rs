@@ -11,7 +11,7 @@ use super::ffi;
 const CM_NAME: &str = "librdmacm.so.1";
 const VERBS_NAME: &str = "libibverbs.so.1";
 
-/// Reason why the libraries of RDMA devices are not usable.
+/// Reason why librdmacm or libibverbs, the libraries for RDMA devices, cannot be used.
 #[derive(Clone, Debug)]
 pub enum LoadError {
     /// A library is missing or cannot be loaded.
