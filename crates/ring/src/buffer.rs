@@ -14,9 +14,9 @@ use crate::config::PoolConfig;
 use crate::lock::lock;
 use crate::memory::{Child, Mapping, Memory};
 
-/// Bytes that a buffer has beyond the round size of its size class, from 16 KiB to 4 MiB. The
-/// header of a response and its payload share one buffer, and the payload can start on a page. A
-/// buffer of the largest class, 8 MiB, has 64 KiB more instead.
+/// Number of bytes by which a pool buffer is longer than a power of two (16 KiB to 4 MiB). A
+/// response of that length and its header then fit into one buffer. Buffers of 8 MiB have 64 KiB
+/// more instead.
 pub const HEADROOM_BYTES: usize = 4 << 10;
 
 /// Buffer sizes in bytes, ascending.
@@ -269,9 +269,9 @@ fn map_slab(class: usize, registered: bool) -> io::Result<Memory> {
     }
 }
 
-/// Exclusively owned memory from the [`Pool`](crate::Pool). It dereferences to `[u8]` of its whole
-/// size, which is at least the requested length. Dropping the buffer, on any thread, returns it to
-/// the pool.
+/// Exclusively owned memory from the [`Pool`](crate::Pool). It dereferences to a `[u8]` with the
+/// whole buffer, which is at least as long as the caller requested. Dropping the buffer, on any
+/// thread, returns it to the pool.
 pub struct Buffer {
     start: NonNull<u8>,
     bytes: usize,
@@ -290,15 +290,15 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Returns the larger piece of memory (a slab of the pool) that contains this buffer. An RDMA
-    /// device registers that memory once.
+    /// Returns the memory block of the pool that contains this buffer. An RDMA device registers the
+    /// whole block once.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Returns whether more than half of the pool's memory is in use. A caller that would hold a
-    /// buffer for as long as a peer wants must then release it, so that others get buffers.
+    /// Returns whether more than half of the pool's memory limit is in use. A caller that would
+    /// hold the buffer until a peer acts must then release it, so that others get buffers.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         let state = lock(&self.shared.state);

@@ -157,11 +157,12 @@ impl Chunks {
     }
 }
 
-/// A piece of the bytes received from a stream. Dereferences to `[u8]`; an empty chunk means end of
-/// stream.
+/// Bytes that the kernel received from a stream, in memory of the runtime. It dereferences to
+/// `[u8]`; an empty chunk means end of stream.
 ///
-/// The memory goes back to the runtime on drop. Chunks are scarce ([`PoolConfig::chunks`]): a
-/// caller that waits for the rest of a message copies the bytes and drops the chunk.
+/// Dropping the chunk returns its memory to the runtime. The number of chunks is limited
+/// ([`PoolConfig::chunks`]): a caller that waits for the rest of a message copies the bytes and
+/// drops the chunk.
 pub struct Chunk {
     storage: Storage,
     start: usize,

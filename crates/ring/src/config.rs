@@ -14,18 +14,19 @@ pub enum Io {
     Epoll,
 }
 
-/// Configuration of a [`Runtime`](crate::Runtime): kernel interface, size of the ring, memory
-/// limits and number of threads.
+/// Configuration of a [`Runtime`](crate::Runtime): kernel interface, size of the io_uring queues,
+/// memory limits and number of threads.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Selection of io_uring or epoll.
     pub io: Io,
-    /// Number of submission queue entries of the ring. The completion queue has four times this
-    /// number.
+    /// Number of submission queue entries of the io_uring instance. The completion queue has four
+    /// times this number.
     pub entries: u32,
     /// Limits of the memory that the runtime lends to callers.
     pub buffers: PoolConfig,
-    /// Maximum number of threads for blocking closures. The threads start on demand and end when
+    /// Maximum number of threads that run closures of
+    /// [`Handle::blocking`](crate::Handle::blocking). The threads start on demand and end when
     /// idle.
     pub blocking_threads: usize,
 }
@@ -42,16 +43,16 @@ impl Default for Config {
     }
 }
 
-/// Limits of the memory that one runtime lends to callers.
+/// Limits of the buffers and chunks that one runtime lends to callers.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     /// Maximum total length in bytes of all [`Buffer`](crate::Buffer)s of the pool.
     pub total_bytes: usize,
-    /// Whether the pool registers its memory with the ring, for files that are read and written
-    /// through the ring. Registration allocates and pins all pages of a slab: 2 MiB and more at a
-    /// time.
+    /// Whether the pool registers its buffers with io_uring, which makes reads and writes of files
+    /// faster. Registration allocates and pins memory in blocks of 2 MiB or more. Default: yes.
     pub registered: bool,
-    /// Number of receive chunks of the runtime. A power of two, at most 32768.
+    /// Number of receive chunks, which hold received bytes until the caller drops them. A power of
+    /// two, at most 32,768. Default: 256.
     pub chunks: u16,
     /// Size of one receive chunk in bytes; a multiple of 4096.
     pub chunk_bytes: usize,

@@ -40,8 +40,8 @@ const WANTED: u64 = libc::FAN_CREATE
     | libc::FAN_ONDIR
     | libc::FAN_EVENT_ON_CHILD;
 
-/// Identity of a file or directory in events: file system and inode, independent of its names.
-/// Handles of one object are equal. A handle is unique while its object exists.
+/// Identity of a file or directory in fanotify events: file system and inode. It does not depend on
+/// the names of the file. Two handles are equal if they identify the same file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileHandle(Arc<[u8]>);
 
@@ -53,29 +53,30 @@ impl fmt::Debug for FileHandle {
     }
 }
 
-/// A name in a directory, in an event.
+/// A name in a directory, as a fanotify [`Event`] reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The directory that has the name.
     pub directory: FileHandle,
-    /// The name as bytes, without separators; `.` for the directory itself.
+    /// The name as bytes, one path component without separators; `.` stands for the directory
+    /// itself.
     pub name: Vec<u8>,
 }
 
-/// A change in a watched file system, as fanotify reports it. The kernel may merge several changes
-/// of one name into one event: then `mask` has
-/// several bits and does not show their order.
+/// A change in a marked directory, as fanotify reports it. The kernel may merge several changes of
+/// one name into one event: then several of the methods return true, and the order of the changes
+/// is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Event {
     /// Bits such as FAN_CREATE.
     mask: u64,
-    /// Whether this process caused the change, and not another one.
+    /// Whether this process caused the change. False for a change by another process.
     pub is_own: bool,
-    /// The changed name; the new name of a renamed file. `None` for a new name in a directory
-    /// without a mark.
+    /// The changed name, or the new name of a renamed file. `None` if the file was renamed into a
+    /// directory without a mark.
     pub entry: Option<Entry>,
-    /// The old name of a renamed file. `None` for other events, and if the old directory has no
-    /// mark.
+    /// The old name of a renamed file. `None` if the file was not renamed, or if the old directory
+    /// has no mark.
     pub from: Option<Entry>,
     /// The changed file or directory itself. `None` if the kernel does not report it.
     pub target: Option<FileHandle>,
@@ -86,8 +87,8 @@ impl Event {
         self.mask & bits != 0
     }
 
-    /// Returns whether the kernel lost events because the queue was full. All fields of such an
-    /// event are empty.
+    /// Returns whether the kernel lost events because the queue was full. The fields of such an
+    /// event are `None`.
     pub fn is_overflow(&self) -> bool {
         self.has(libc::FAN_Q_OVERFLOW)
     }
@@ -97,12 +98,12 @@ impl Event {
         self.has(libc::FAN_ONDIR)
     }
 
-    /// Returns whether the name of `entry` was created.
+    /// Returns whether a file or directory with the name `entry` was created.
     pub fn is_created(&self) -> bool {
         self.has(libc::FAN_CREATE)
     }
 
-    /// Returns whether the name of `entry` was deleted.
+    /// Returns whether the name `entry` was deleted.
     pub fn is_deleted(&self) -> bool {
         self.has(libc::FAN_DELETE)
     }
@@ -128,8 +129,8 @@ impl Event {
     }
 }
 
-/// A fanotify queue of changes in all marked directories. The kernel limits its length
-/// (fs.fanotify.max_queued_events) and reports an overflow.
+/// A fanotify queue: it receives the changes in all marked directories. The kernel limits the
+/// number of queued events (fs.fanotify.max_queued_events) and reports an overflow.
 #[derive(Debug)]
 pub struct Fanotify {
     queue: OwnedFd,
@@ -137,7 +138,7 @@ pub struct Fanotify {
 }
 
 impl Fanotify {
-    /// Creates an empty queue.
+    /// Creates a fanotify queue without marked directories.
     ///
     /// # Errors
     /// The kernel is older than 5.17, allows this user no more queues
@@ -153,9 +154,9 @@ impl Fanotify {
         })
     }
 
-    /// Marks a directory: the queue receives changes in it from now on. A second mark of the same
-    /// directory has no effect, and one [`unmark`](Self::unmark) removes it. Subdirectories need
-    /// separate marks.
+    /// Marks a directory: from now on the queue receives the changes in it, but not in its
+    /// subdirectories. A second mark of the same directory has no effect, and one
+    /// [`unmark`](Self::unmark) removes it.
     ///
     /// # Errors
     /// ENOSPC if this user has reached fs.fanotify.max_user_marks; EACCES if the caller may not
@@ -174,21 +175,21 @@ impl Fanotify {
         sys::fanotify_mark(self.queue.as_fd(), libc::FAN_MARK_REMOVE, WANTED, directory)
     }
 
-    /// Blocks the thread until the queue has an event or another thread calls [`Self::wake`]. May
-    /// return without an event, so the caller calls [`Self::read`] afterwards.
+    /// Blocks the thread until the queue has an event or another thread calls [`Self::wake`]. It
+    /// may return without an event; the caller then gets an empty batch from [`Self::read`].
     pub fn wait(&self) {
         sys::wait_readable([self.queue.as_fd(), self.wake.as_fd()]);
         sys::eventfd_clear(self.wake.as_fd());
     }
 
-    /// Ends the [`Self::wait`] that blocks a thread now. Without one, the next call of `wait`
-    /// returns at once. Any thread may call this.
+    /// Ends the wait of a thread that [`Self::wait`] blocks. If no thread waits, the next call of
+    /// `wait` returns at once. Any thread may call this.
     pub fn wake(&self) {
         sys::eventfd_signal(self.wake.as_fd());
     }
 
-    /// Removes a batch of events from the queue, the oldest ones first, without waiting. The queue
-    /// may have further events. An empty batch means that the queue is empty.
+    /// Removes some of the oldest events from the queue and returns them, without waiting. The
+    /// queue may have further events. The result is empty only if the queue is empty.
     ///
     /// # Errors
     /// An error of read(2), which does not occur with a working queue.
@@ -203,11 +204,11 @@ impl Fanotify {
     }
 }
 
-/// Returns the handle by which events name this file or directory. `file` may be any descriptor of
-/// it, also one with O_PATH.
+/// Returns the [`FileHandle`] with which fanotify events identify this file or directory. `file`
+/// may be any descriptor of it, also one with O_PATH.
 ///
 /// # Errors
-/// The file system does not support handles.
+/// The file system does not support file handles.
 pub fn file_handle(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
     let mut bytes = sys::file_system_id(file)?.to_vec();
     // The id of the file system comes first, as in an event.
@@ -215,11 +216,11 @@ pub fn file_handle(file: BorrowedFd<'_>) -> io::Result<FileHandle> {
     Ok(FileHandle(bytes.into()))
 }
 
-/// Returns the handle of the file `file` for [`open_by_handle`]: the type in four bytes, then the
-/// bytes of the handle. It stays valid until the file is deleted.
+/// Returns a file handle of the file `file` that [`open_by_handle`] accepts: the type of the handle
+/// in four bytes, then the bytes of the handle. It stays valid until the file is deleted.
 ///
 /// # Errors
-/// EOPNOTSUPP if the file system has no handles.
+/// EOPNOTSUPP if the file system does not support file handles.
 pub fn openable_handle(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     sys::openable_handle(file)
 }

@@ -18,8 +18,8 @@ use crate::op::Hold;
 use crate::runtime::Handle;
 use crate::sys;
 
-/// Unix credentials of a thread, registered with the ring of one runtime for operations on files.
-/// They are valid only in that runtime, and stay registered until the last clone is dropped.
+/// Unix credentials that io_uring uses for operations on files. They are registered with the ring
+/// of one runtime and valid only there, until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Personality(Rc<Registered>);
 
@@ -53,8 +53,8 @@ const MEMORY: u8 = 2;
 /// The file system supports neither.
 const NEVER: u8 = 3;
 
-/// An open file for positioned reads and writes by a runtime. Threads and pending operations share
-/// it by reference count. Dropping the last reference closes the file.
+/// An open file for reads and writes at an offset by a runtime. Clones and pending operations share
+/// the descriptor. Dropping the last clone closes the file.
 #[derive(Clone, Debug)]
 pub struct File {
     shared: Arc<Shared>,
@@ -85,9 +85,8 @@ impl From<fs::File> for File {
 
 impl File {
     /// Makes a [`File`] of a descriptor that was opened with O_DIRECT. Offsets, lengths and memory
-    /// of its operations must be aligned as the file system requires. The driver does all reads,
-    /// because each one waits for the disk (RWF_NOWAIT does not avoid that: it only fails instead
-    /// of waiting for locks and allocations).
+    /// of its operations must be aligned as the file system requires. No read of this file runs on
+    /// the calling thread, since each read waits for the disk.
     #[must_use]
     pub fn direct(fd: OwnedFd) -> Self {
         let file = Self::from(fd);
@@ -150,12 +149,12 @@ type Outcome<T> = (io::Result<T>, Buffer);
 
 impl Handle {
     /// Reads into `range` of `buffer`, starting at `offset` (bytes) of the file. Returns the count
-    /// of read bytes and the buffer. The count is smaller than the range only at the end of the
-    /// file, or before an error that the next read reports. The outcome is a pair of result and
-    /// buffer: the buffer returns after an error as well.
+    /// of read bytes and the buffer, which returns after an error as well. The count is smaller
+    /// than the range only at the end of the file, or before an error that the next read reports.
     ///
-    /// The calling thread reads data in the page cache at once, and the driver reads the rest. With
-    /// io_uring, the driver uses the credentials of `personality`; with epoll it must be `None`.
+    /// The calling thread reads data in the page cache at once. With io_uring, the kernel reads the
+    /// rest with the Unix credentials of `personality`, or with those of the process if it is
+    /// `None`. With epoll another thread reads the rest, and `personality` must be `None`.
     pub async fn read_at(
         &self,
         file: &File,
@@ -172,7 +171,7 @@ impl Handle {
     /// of written bytes and the buffer, which returns after an error as well. The count is smaller
     /// than the range only before an error that the next write reports (for example ENOSPC).
     ///
-    /// With io_uring, the driver writes with the Unix credentials of `personality`, or with those
+    /// With io_uring, the kernel writes with the Unix credentials of `personality`, or with those
     /// of the process if it is `None`. With epoll `personality` must be `None`.
     pub async fn write_at(
         &self,
@@ -186,8 +185,8 @@ impl Handle {
             .await
     }
 
-    /// Waits until the written data of the file are on stable storage. With `is_data_only` the
-    /// timestamps may be lost in a crash, as with fdatasync(2).
+    /// Waits until the written data of the file are on stable storage, as fsync(2). If
+    /// `is_data_only` is true, a crash may lose timestamps, as with fdatasync(2).
     ///
     /// # Errors
     /// An I/O error of the file system, also one of an earlier write to the file: EIO, ENOSPC or
@@ -209,7 +208,8 @@ impl Handle {
         result.map(drop)
     }
 
-    /// Registers the current Unix credentials of this thread, for operations of this runtime.
+    /// Registers the current Unix credentials of this thread with the io_uring instance of this
+    /// runtime, for operations on files.
     ///
     /// # Errors
     /// `Unsupported` with epoll: there, switch the credentials inside a `blocking` closure.

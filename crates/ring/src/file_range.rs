@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A range of a local file that a stream sends without a copy into memory of the process.
+/// A range of a local file that a stream sends without a copy in memory of the process.
 #[derive(Debug)]
 pub struct FileRange {
     /// The local file, open for reading.
@@ -14,8 +14,8 @@ pub struct FileRange {
     pub offset: u64,
     /// Length of the range in bytes.
     pub len: usize,
-    /// The error of reading the file, after the send; `None` without an error. The connection stays
-    /// usable: zeros replace the missing bytes.
+    /// The error of reading the file, which the send sets; `None` without an error. After an error
+    /// the peer has received zeros in place of the missing bytes, so the connection stays usable.
     pub error: Option<io::Error>,
 }
 
@@ -31,8 +31,9 @@ impl FileRange {
         }
     }
 
-    /// Fills `bytes` with the first bytes of the range. Blocks the thread if they are not in the
-    /// page cache. Bytes past the end of the file are zeros, and `error` reports them.
+    /// Reads the first bytes of the range into `bytes` until `bytes` is full. Blocks the thread if
+    /// they are not in the page cache. Bytes past the end of the file are zeros, and `error`
+    /// reports them.
     pub fn load(&mut self, bytes: &mut [u8]) {
         self.load_at(0, bytes);
     }

@@ -21,11 +21,11 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// Creates a queue of messages from any thread to one runtime, with at most `limit` waiting
-/// messages. `None` means no limit, for senders that have a limit themselves.
+/// Creates a queue of messages from any thread to one task, with at most `limit` queued messages.
+/// `None` sets no limit, for senders that limit their messages themselves.
 ///
-/// The first message wakes the receiver, and the messages up to the receiver's next poll need no
-/// further wake-up. A thread with an io_uring runtime sends the wake-up as `MSG_RING` with its next
+/// The first message wakes the receiver. Further messages need no wake-up until the receiver has
+/// read the queue. A thread with an io_uring runtime sends the wake-up as `MSG_RING` with its next
 /// submit. Other threads use an eventfd.
 #[must_use]
 pub fn mailbox<T: Send>(limit: Option<usize>) -> (Sender<T>, Receiver<T>) {
@@ -135,8 +135,8 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for the next message and returns it. `None` when the mailbox is empty and all senders
-    /// were dropped.
+    /// Waits for the next message and returns it. Returns `None` when the queue is empty and all
+    /// senders were dropped.
     pub async fn recv(&mut self) -> Option<T> {
         poll_fn(|context| self.poll_recv(context)).await
     }

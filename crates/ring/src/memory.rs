@@ -109,11 +109,11 @@ impl Drop for Mapping {
     }
 }
 
-/// Zeroed memory at a page-aligned address that does not change until the last clone is dropped. An
-/// RDMA device can register it once. Clones refer to the same memory.
+/// A block of zeroed memory at a page-aligned address, which stays the same until the last clone is
+/// dropped. An RDMA device can register it once. Clones refer to the same memory.
 ///
-/// This type provides the address of the bytes and no access to them. The bytes of a slab of the
-/// pool belong to its [`Buffer`](crate::Buffer)s.
+/// This type gives the address of the bytes but no access to them. Other types, such as
+/// [`Buffer`](crate::Buffer), own and access parts of the block.
 #[derive(Clone)]
 pub struct Memory(Arc<Mapping>);
 
@@ -150,8 +150,8 @@ impl Memory {
         self.0.bytes()
     }
 
-    /// Returns whether this is the last reference to the memory: the pool has released the memory,
-    /// and no buffer uses it. A cache that keeps memory registered with a device drops it then.
+    /// Returns whether this is the last reference to the memory, so that nothing else uses it. A
+    /// cache of memory blocks that are registered with a device then drops the block.
     #[must_use]
     pub fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1

@@ -7,7 +7,8 @@ use crate::buffer::Buffer;
 use crate::memory::Mapping;
 use crate::runtime::Handle;
 
-/// The large buffers of one runtime. A clone is cheap and refers to the same buffers.
+/// The I/O buffers of one runtime, from 16 KiB to 8 MiB each. A clone is cheap and refers to the
+/// same buffers.
 ///
 /// A buffer that was used before still has its old bytes: the caller fills it before it sends it.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub struct Pool {
 }
 
 impl Handle {
-    /// Returns the pool of large buffers of this runtime.
+    /// Returns the pool of I/O buffers of this runtime.
     #[must_use]
     pub fn pool(&self) -> Pool {
         Pool {
@@ -63,13 +64,14 @@ impl Pool {
         .await
     }
 
-    /// Returns the length in bytes of the memory that the pool has taken from the system.
+    /// Returns the length in bytes of the memory that the pool has allocated, for used and free
+    /// buffers.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.handle.inner().buffers.used_bytes()
     }
 
-    /// Returns the number of buffers that callers and operations hold.
+    /// Returns the number of buffers of the pool in use by callers and operations.
     #[must_use]
     pub fn buffers_out(&self) -> usize {
         self.handle.inner().buffers.out()

@@ -16,7 +16,8 @@ use crate::runtime::Handle;
 use crate::signal::{Either, either};
 use crate::sys;
 
-/// The readiness of a descriptor to wait for. A broken descriptor is always ready.
+/// The readiness of a file descriptor that [`Readiness::ready`] waits for. A descriptor with an
+/// error is always ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// The descriptor is readable, which includes end of file and a hang-up of the peer.

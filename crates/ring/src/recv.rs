@@ -112,14 +112,14 @@ impl Receive {
 
 impl Stream {
     /// Waits for the next bytes of the stream and returns them. An empty chunk means end of stream.
-    /// The caller may hold several chunks. While no chunk of the runtime is free, the receive
-    /// waits.
+    /// The caller may hold several chunks. If all chunks of the runtime are in use, this function
+    /// waits until one is dropped.
     ///
     /// Dropping the future loses no bytes. One task at a time may receive.
     ///
     /// # Errors
     /// The connection is lost, for example ECONNRESET; ECANCELED if the runtime has ended.
-    /// `ConnectionAborted` after a dropped [`recv_into`](Self::recv_into).
+    /// `ConnectionAborted` if an earlier [`recv_into`](Self::recv_into) was dropped before its end.
     pub async fn recv(&self) -> io::Result<Chunk> {
         match self.shared.source {
             None => poll_fn(|context| self.shared.poll_recv(context)).await,
@@ -127,11 +127,14 @@ impl Stream {
         }
     }
 
-    /// Fills `range` of `buffer` with the next bytes of the stream: first from chunks with pending
-    /// bytes, then straight from the socket. Returns the buffer with the result; the end of the
-    /// stream is the error `UnexpectedEof`. One task at a time may receive.
+    /// Fills `range` of `buffer` with the next bytes of the stream: first from received chunks with
+    /// unread bytes, then straight from the socket. Returns the buffer with the result. Dropping
+    /// the future before its end loses bytes: every later receive fails with `ConnectionAborted`.
+    /// One task at a time may receive.
     ///
-    /// Dropping the future midway loses bytes: every later receive fails with `ConnectionAborted`.
+    /// # Errors
+    /// `UnexpectedEof` if the stream ends before the range is full. Any other error means that the
+    /// connection is lost; the range may hold any bytes then.
     pub async fn recv_into(&self, buffer: Buffer, range: Range<usize>) -> (io::Result<()>, Buffer) {
         let (result, region) = self.recv_into_region(buffer.into(), range).await;
         let buffer = region.into_buffer();
@@ -140,8 +143,8 @@ impl Stream {
 
     /// Fills `range` of `region` with the next bytes of the stream: first from received chunks with
     /// unread bytes, then straight from the socket. Returns the region with the result. Dropping
-    /// the future midway loses bytes: every later receive fails with `ConnectionAborted`. One task
-    /// at a time may receive.
+    /// the future before its end loses bytes: every later receive fails with `ConnectionAborted`.
+    /// One task at a time may receive.
     ///
     /// # Errors
     /// `UnexpectedEof` if the stream ends before the range is full. Any other error means that the

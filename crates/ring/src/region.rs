@@ -43,8 +43,9 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Allocates `len` zeroed bytes in separate pages. An RDMA device can register them once for
-    /// all operations: see [`memory`](Self::memory). This suits memory that is used many times.
+    /// Allocates `len` zeroed bytes in pages that contain nothing else. An RDMA device can register
+    /// them once for all operations: see [`memory`](Self::memory). Use it for memory that serves
+    /// many operations.
     ///
     /// # Errors
     /// The system has no memory.
@@ -57,8 +58,8 @@ impl Region {
         })
     }
 
-    /// Makes a region of the part `range` of a buffer. Dropping the region returns the buffer to
-    /// its pool.
+    /// Makes a region of the bytes `range` of a pool buffer. Dropping the region returns the buffer
+    /// to its pool.
     ///
     /// # Panics
     /// The range is not inside the buffer.
@@ -72,8 +73,8 @@ impl Region {
         }
     }
 
-    /// Returns the long-lived memory that contains this region: a slab of the pool, or separate
-    /// pages. `None` for memory that exists only for one operation.
+    /// Returns the memory block that contains this region, if the block is long-lived, so that a
+    /// device registers it once. `None` for memory that exists only for one operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match &self.owner {
@@ -84,9 +85,9 @@ impl Region {
         }
     }
 
-    /// Changes the length, if the memory has the capacity: every region can become shorter, and
-    /// separate pages can become as long again. The bytes keep their old values. Returns whether
-    /// the length changed.
+    /// Changes the length of the region to `len` bytes within its capacity. Every region can become
+    /// shorter; one from [`of_pages`](Self::of_pages) can grow to its old length again. The bytes
+    /// keep their values. Returns whether the length changed.
     pub fn set_len(&mut self, len: usize) -> bool {
         let capacity = match &self.owner {
             Owner::Pages(memory) => memory.bytes(),
@@ -141,8 +142,9 @@ impl Region {
         (0..total).step_by(len).map(piece).collect()
     }
 
-    /// Cuts the parts `ranges` out of the region. The ranges must be inside, in ascending order and
-    /// without overlap. The whole region stays allocated until the last part is dropped.
+    /// Splits the region into the parts `ranges`. The ranges must be inside the region, in
+    /// ascending order and without overlap. The whole region stays allocated until the last part is
+    /// dropped.
     ///
     /// # Panics
     /// When a range is not inside, or starts before the end of the previous one.
@@ -168,8 +170,9 @@ impl Region {
         ranges.iter().map(part).collect()
     }
 
-    /// Joins all pieces that [`into_pieces`](Self::into_pieces) made, in any order. `None` if a
-    /// piece is missing; the given pieces are dropped then.
+    /// Joins the pieces into which [`into_pieces`](Self::into_pieces) cut a region, given in any
+    /// order. Returns the region, or `None` if a piece is missing; the given pieces are dropped
+    /// then.
     #[must_use]
     pub fn from_pieces(pieces: Vec<Self>) -> Option<Self> {
         let mut wholes = pieces.into_iter().map(|piece| match piece.owner {
@@ -243,7 +246,7 @@ impl fmt::Debug for Region {
 pub struct Source(Region);
 
 impl Source {
-    /// Returns the region, unless its bytes are shared.
+    /// Returns the region that the source was made of.
     ///
     /// # Errors
     /// The source itself, if it was made of shared bytes.
@@ -265,8 +268,8 @@ impl Source {
         }
     }
 
-    /// Returns the long-lived memory that contains the bytes: a slab of the pool, or separate
-    /// pages. `None` for memory that exists only for one operation.
+    /// Returns the memory block that contains the bytes, if the block is long-lived, so that a
+    /// device registers it once. `None` for memory that exists only for one operation.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         self.0.memory()
@@ -282,8 +285,9 @@ impl Source {
         self.0.into_pieces(len).into_iter().map(Self).collect()
     }
 
-    /// Joins all pieces that [`into_pieces`](Self::into_pieces) made, in any order. `None` if a
-    /// piece is missing; the given pieces are dropped then.
+    /// Joins the pieces into which [`into_pieces`](Self::into_pieces) cut a source, given in any
+    /// order. Returns the source, or `None` if a piece is missing; the given pieces are dropped
+    /// then.
     #[must_use]
     pub fn from_pieces(pieces: Vec<Self>) -> Option<Self> {
         let pieces = pieces.into_iter().map(|piece| piece.0).collect();

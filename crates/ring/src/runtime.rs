@@ -190,8 +190,8 @@ fn try_uring(
     Ok((Backend::Uring(uring), chunks, report))
 }
 
-/// A single-threaded executor of tasks with its driver (io_uring or epoll). Create one per worker
-/// thread, on that thread.
+/// A single-threaded executor of tasks with its I/O driver (io_uring or epoll). Create one for each
+/// worker thread, on that thread.
 ///
 /// Dropping it drops all tasks, cancels all pending operations and waits until the kernel has
 /// released all memory. Later operations on objects that outlive the runtime (for example a
@@ -202,10 +202,10 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Creates the runtime of this thread.
+    /// Creates a runtime on this thread, which only this thread uses.
     ///
     /// # Errors
-    /// The driver that `config` requires is not available, or the system has no memory or
+    /// The kernel interface that `config` requires is not available, or the system has no memory or
     /// descriptors.
     ///
     /// # Panics
@@ -323,7 +323,7 @@ impl Handle {
         time::timeout(&self.0.timers, duration, future).await
     }
 
-    /// Yields: the future is ready after all other ready tasks have run once.
+    /// Yields to other tasks: the future is ready after all other ready tasks have run once.
     pub async fn yield_now(&self) {
         let mut is_first = true;
         std::future::poll_fn(|context| {
@@ -336,10 +336,10 @@ impl Handle {
         .await;
     }
 
-    /// Runs `closure`, which may block, on another thread and waits for its result. When all
-    /// threads are busy and the queue is full, this function first waits for space in the queue. A
-    /// panic of the closure continues in the caller. Dropping the future does not stop a queued
-    /// closure.
+    /// Runs `closure`, which may block, on another thread and returns its result. If all threads
+    /// are busy and the queue of closures is full, this function first waits for space in the
+    /// queue. A panic of the closure continues in the caller. Dropping the future does not stop a
+    /// queued closure.
     pub async fn blocking<T, F>(&self, closure: F) -> T
     where
         T: Send + 'static,
@@ -360,14 +360,14 @@ impl Handle {
         self.0.stats.get()
     }
 
-    /// Returns the number of receive chunks that are not free, because a caller holds them or they
-    /// have unread data.
+    /// Returns the number of receive chunks in use: a caller holds them, or they have unread data.
     #[must_use]
     pub fn chunks_out(&self) -> usize {
         self.0.chunks.out()
     }
 
-    /// Returns the number of operations that the kernel has not finished. Always 0 with epoll.
+    /// Returns the number of io_uring operations that the kernel has not completed. Always 0 with
+    /// epoll.
     #[must_use]
     pub fn pending_operations(&self) -> usize {
         self.0.uring().map_or(0, Uring::pending)

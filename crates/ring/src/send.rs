@@ -46,7 +46,7 @@ impl Part {
     /// Returns the bytes of the part.
     ///
     /// # Panics
-    /// For `File` and `View`: their bytes are not in memory that this process may read.
+    /// For `File` and `View`: their bytes are in a file and not in memory of this process.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -167,13 +167,14 @@ impl Position {
 }
 
 impl Stream {
-    /// Sends all parts in order. Returns the parts when the kernel has the last byte.
+    /// Sends all parts in order. Returns the parts when the kernel has taken the last byte, or
+    /// after an error.
     ///
-    /// One task at a time may send. Dropping the future midway leaves the peer with a part of a
-    /// message: every later send fails with `BrokenPipe`.
+    /// One task at a time may send. Dropping the future before its end leaves the peer with a part
+    /// of a message: every later send fails with `BrokenPipe`.
     ///
     /// # Errors
-    /// The connection is lost, or an earlier send was dropped midway.
+    /// The connection is lost, or an earlier send was dropped before its end.
     pub async fn send(&self, parts: Vec<Part>) -> (io::Result<()>, Vec<Part>) {
         if self.shared.is_sending.replace(true) {
             return (Err(io::ErrorKind::BrokenPipe.into()), parts);

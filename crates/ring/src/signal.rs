@@ -24,7 +24,8 @@ impl Signal {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns whether the flag is raised.
+    /// Returns whether the flag is set: [`raise`](Self::raise) was called, and
+    /// [`lower`](Self::lower) was not called after it.
     pub fn is_raised(&self) -> bool {
         self.is_raised.get()
     }
@@ -62,7 +63,7 @@ pub enum Either<A, B> {
 }
 
 /// Waits until one of two futures is done, and returns the output of that one. If both are ready,
-/// the first one wins. The caller keeps both futures.
+/// the first one wins. The caller still has both futures, and can poll the other one later.
 pub async fn either<A, B>(
     mut first: Pin<&mut A>,
     mut second: Pin<&mut B>,

@@ -152,8 +152,8 @@ impl<T> Drop for EndOnDrop<T> {
     }
 }
 
-/// A handle of a spawned task. Await it for the output of the task. Dropping the handle does not
-/// end the task.
+/// A handle of a task that [`Handle::spawn`](crate::Handle::spawn) started. Awaiting it returns the
+/// output of the task. Dropping the handle does not end the task.
 pub struct JoinHandle<T> {
     join: Rc<RefCell<Join<T>>>,
     task: Arc<TaskWaker>,
@@ -161,8 +161,8 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Ends the task. The future of the task is dropped at once, or after the current poll if the
-    /// task aborts itself.
+    /// Ends the task: its future is dropped at once, or after the current poll if the task calls
+    /// this for itself.
     pub fn abort(&self) {
         if let Some(tasks) = self.tasks.upgrade() {
             tasks.remove(&self.task);

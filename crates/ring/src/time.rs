@@ -44,7 +44,8 @@ impl Timers {
     }
 }
 
-/// A future that is ready after its deadline. Created by [`Handle::sleep`](crate::Handle::sleep).
+/// A future that is ready when its time has passed. Created by
+/// [`Handle::sleep`](crate::Handle::sleep) and [`Handle::sleep_until`](crate::Handle::sleep_until).
 pub struct Sleep {
     timers: Rc<Timers>,
     deadline: Instant,

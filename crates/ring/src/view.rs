@@ -25,8 +25,8 @@ use crate::sys;
 /// and one page of page tables for each 2 MiB that were read. Unmapping it takes a quarter of a
 /// millisecond.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Smallest length in bytes of a range of a file that [`Views::find`] maps. Below it a copy is
-/// cheaper.
+/// Minimum length in bytes of a range of a file that [`Views::find`] maps. For a shorter range a
+/// copy is faster.
 pub const VIEW_BYTES_MIN: usize = 64 << 10;
 /// Smallest file in bytes that is mapped for a request that reads all of it: for smaller files the
 /// mapping costs more than the copy.
@@ -34,9 +34,10 @@ const MAPPED_BYTES_MIN: u64 = 512 << 10;
 /// Time after the last request after which an unused window is unmapped.
 const KEEP: Duration = Duration::from_secs(1);
 
-/// A cache of mapped ranges of files (windows), for the kernel to copy from. The key is device and
-/// inode number: while a file is mapped, no other file has its inode number. Overlay file systems
-/// have no windows: a first write replaces the file under the same inode number.
+/// A cache of mapped parts of files (windows of 64 MiB), which let the kernel send file data
+/// without a copy in the process. The key is device and inode number: while a file is mapped, no
+/// other file has its inode number. Files on overlay file systems have no windows: a first write
+/// replaces the file under the same inode number.
 #[derive(Debug)]
 pub struct Views {
     /// Sorted by last use, the most recent one last.
@@ -84,8 +85,8 @@ pub enum NoView {
 }
 
 impl Views {
-    /// Makes an empty cache of at most `most` mapped windows. A window is a mapped range of 64 MiB
-    /// of one file.
+    /// Makes an empty cache of at most `most` windows. A window is a mapped range of 64 MiB of one
+    /// file.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -157,14 +158,13 @@ impl Views {
         Some(window)
     }
 
-    /// Unmaps the windows that no view refers to, also those that were used lately: their file
-    /// systems can then be unmounted.
+    /// Unmaps all windows without a [`View`], so that their file systems can be unmounted.
     pub fn unmap_idle(&mut self) {
         self.windows.retain(|window| !is_unused(window));
     }
 
-    /// Unmaps the windows that no view refers to and no request has used lately. Returns whether
-    /// windows are left.
+    /// Unmaps the windows without a [`View`] that no call of [`find`](Self::find) has used for one
+    /// second. Returns whether windows are left.
     pub fn forget_unused(&mut self) -> bool {
         let is_fresh = |window: &Window| window.last_use.get().elapsed() <= KEEP;
         (self.windows).retain(|window| !is_unused(window) || is_fresh(window));

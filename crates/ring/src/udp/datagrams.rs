@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::BytesMut;
 
-/// Datagrams from one sender that the kernel delivered together.
+/// One or several datagrams from one sender that the kernel delivered together.
 #[derive(Debug)]
 pub struct Datagrams {
     /// The contents of the datagrams, one after the other.
     pub bytes: BytesMut,
-    /// Length of each datagram in bytes; the last one may be shorter.
+    /// Length in bytes of each datagram in `bytes`; the last one may be shorter.
     pub segment: usize,
     /// Address and port of the sender.
     pub peer: SocketAddr,

@@ -22,7 +22,8 @@ pub struct Outgoing {
     pub segment: Option<usize>,
     /// Destination address and port of all datagrams.
     pub peer: SocketAddr,
-    /// Source IP address; `None` lets the kernel choose among those of the socket.
+    /// Source IP address of the datagrams; `None` lets the kernel choose one of the socket's
+    /// addresses.
     pub local: Option<IpAddr>,
     /// The two bits of explicit congestion notification in the IP header (0 to 3). RFC 3168 5
     pub ecn: u8,
