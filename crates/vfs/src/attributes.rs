@@ -18,8 +18,8 @@ pub const SETTABLE: FileAttributes = FileAttributes(
 /// The stored attributes. Only FSCTL_SET_SPARSE changes SPARSE_FILE. \[MS-FSCC\] 2.3.69
 const STORED: FileAttributes = FileAttributes(SETTABLE.0 | FileAttributes::SPARSE_FILE.0);
 
-/// Returns the part of the attributes `asked` by a client that the server stores: those in
-/// [`SETTABLE`].
+/// Returns the attributes that the server stores when a client requests the attributes `asked`:
+/// those in [`SETTABLE`], without the others.
 pub fn settable(asked: FileAttributes) -> FileAttributes {
     asked & SETTABLE
 }
@@ -50,9 +50,9 @@ pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
     }
 }
 
-/// Returns the attributes that a client receives: the stored ones, those of the kind of file, and
-/// HIDDEN for a `name` that starts with a dot when `hide_dot` is set, as with Samba's `hide dot
-/// files`.
+/// Returns the attributes that a client receives for a file: the attributes `stored` with it, and
+/// those of its `kind`, such as DIRECTORY. With `hide_dot`, also HIDDEN if `name` starts with a
+/// dot, as with Samba's option `hide dot files`.
 pub fn shown(stored: FileAttributes, kind: FileKind, name: &str, hide_dot: bool) -> FileAttributes {
     let mut shown = match kind {
         FileKind::Directory => stored & SETTABLE | FileAttributes::DIRECTORY,

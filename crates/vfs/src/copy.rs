@@ -16,10 +16,10 @@ use crate::{Effort, FileSystem, identity};
 /// Length of the buffer in bytes.
 const BUFFER: u32 = 256 << 10;
 
-/// Copies the range of `plan` from an open of the file system `source` to the open `into` of the
-/// file system `target`, which may be the same one. Blocks the thread until the copy is complete.
-/// Returns [`Outcome::Copied`] with the count of copied bytes. If the copy fails after some bytes,
-/// the outcome has their count and the status of the failure.
+/// Copies a range of bytes between two open files, as `plan` describes it: from an open of the file
+/// system `source` to the open `into` of the file system `target`, which may be the same one.
+/// Blocks the thread. Returns [`Outcome::Copied`] with the count of copied bytes, and with the
+/// status of the failure if the copy fails after some bytes.
 ///
 /// # Errors
 /// INVALID_DEVICE_REQUEST if an open is not a regular file; INVALID_VIEW_SIZE if the range is not

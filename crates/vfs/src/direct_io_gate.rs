@@ -29,8 +29,9 @@ struct Writers {
     cached: usize,
 }
 
-/// Permission for one direct write (O_DIRECT) to a file. Several direct writes to a file may have
-/// one at the same time. Writes to the same file through the page cache wait until all are dropped.
+/// Permission for one direct write (O_DIRECT) to a file. Several direct writes to a file may hold a
+/// guard at the same time. Writes to the same file through the page cache wait until all guards are
+/// dropped.
 #[derive(Debug)]
 pub struct DirectWriteGuard(Arc<WriteGate>);
 

@@ -10,10 +10,10 @@ use wire::access::FileAttributes;
 
 /// Name of the extended attribute in which Samba stores DOS attributes and the creation time.
 pub const NAME: &str = "user.DOSATTRIB";
-/// Maximum length of a value of the extended attribute in bytes that the server reads. Version 2
-/// ends with a name, which is ignored.
+/// Maximum length in bytes of a value of the extended attribute `user.DOSATTRIB` that the server
+/// reads. Values of version 2 end with a name, which the server ignores.
 pub const MAX_LEN: usize = 512;
-/// Length in bytes of a value that the server writes.
+/// Length in bytes of a value of the extended attribute `user.DOSATTRIB` that the server writes.
 pub const LEN: usize = 24;
 
 /// The version that `encode` writes.
@@ -34,8 +34,8 @@ pub struct DosInfo {
 }
 
 impl DosInfo {
-    /// Decodes a value of the extended attribute, of any version. Returns `None` when the value is
-    /// not valid.
+    /// Decodes a value of the extended attribute `user.DOSATTRIB`, of any version. Returns `None`
+    /// when the value is not valid.
     pub fn decode(value: &[u8]) -> Option<Self> {
         let end = value
             .iter()
@@ -71,7 +71,7 @@ impl DosInfo {
         }
     }
 
-    /// Encodes a value of the extended attribute in the newest version.
+    /// Encodes the value of the extended attribute `user.DOSATTRIB`, in the newest version.
     pub fn encode(self) -> [u8; LEN] {
         let Self {
             attributes,

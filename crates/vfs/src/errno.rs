@@ -6,8 +6,8 @@
 use rustix::io::Errno;
 use wire::Status;
 
-/// The kind of operation that the kernel refused. It decides about the status where one errno value
-/// has several.
+/// The kind of operation that the kernel refused. Where an errno value has several NTSTATUS
+/// counterparts, the kind selects one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Resolution of the directories of a path.

@@ -32,8 +32,8 @@ use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use wire::Status;
 
-/// Maximum number of supplementary groups in a [`Token`]: NGROUPS_MAX of the kernel. A switch to a
-/// token with more groups fails with ACCESS_DENIED.
+/// Maximum number of supplementary groups in a [`Token`], the Unix credentials of a user:
+/// NGROUPS_MAX of the kernel. A switch to a token with more groups fails with ACCESS_DENIED.
 pub const MAX_GROUPS: usize = 65_536;
 
 /// The id that the kernel interprets as "no change"; it is not a valid user or group.
@@ -68,14 +68,14 @@ fn process() -> &'static Process {
     })
 }
 
-/// Returns whether operations run under the Unix credentials of the user's token: true if the
-/// process is root.
+/// Returns true if file operations run with the Unix credentials of each client's user, because the
+/// process is root. If false, all operations have the credentials of the process.
 pub fn switches() -> bool {
     process().switches
 }
 
-/// Returns the credentials under which an operation for this token runs: the token itself, or the
-/// credentials of the process if it is not root.
+/// Returns the Unix credentials with which a file operation for `token` runs: `token` itself if the
+/// process is root, otherwise those of the process.
 pub fn effective(token: &Arc<Token>) -> Arc<Token> {
     match process().switches {
         true => token.clone(),
@@ -106,10 +106,10 @@ pub fn assume(token: &Arc<Token>) -> Result<(), Status> {
     })
 }
 
-/// Switches this thread back to the Unix credentials of the server process.
+/// Switches this thread back to the Unix credentials of the server process, after [`assume`].
 ///
 /// # Errors
-/// Fails when the kernel refuses the switch.
+/// ACCESS_DENIED or another status when the kernel refuses the switch.
 pub fn own() -> Result<(), Status> {
     assume(&process().token)
 }

@@ -45,7 +45,8 @@ pub enum Effort {
     Blocking,
 }
 
-/// The result of an attempt to run a file operation without blocking.
+/// The result of a file operation that was asked not to block: done, or not possible without
+/// blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Attempt<T> {
@@ -66,15 +67,15 @@ impl<T> Attempt<T> {
     }
 }
 
-/// An open file as a file descriptor, for a driver that reads and writes the bytes itself, on its
-/// own `io_uring` instance.
+/// An open file as a file descriptor, for a server thread that reads and writes the bytes itself,
+/// with its own `io_uring` instance.
 #[derive(Clone, Debug)]
 pub struct Descriptor {
     /// The file. It stays open until the last clone is dropped, also after the client has closed
     /// the file.
     pub fd: Arc<OwnedFd>,
-    /// Unix credentials under which the driver must write. Reads need none, because the file was
-    /// opened under these credentials.
+    /// Unix credentials with which writes must run. Reads need none, because the file was opened
+    /// with these credentials.
     pub token: Arc<Token>,
     /// Whether reads and writes of this file never wait for a disk.
     pub never_blocks: bool,
@@ -89,16 +90,16 @@ pub enum IoDirection {
     Write,
 }
 
-/// An open file for direct I/O: transfers between the disk and memory of the driver that bypass the
-/// page cache.
+/// An open file for direct I/O: reads and writes between the disk and memory that bypass the page
+/// cache.
 #[derive(Clone, Debug)]
 pub struct Direct {
     /// The file, opened with O_DIRECT. It stays open until the last clone is dropped.
     pub fd: Arc<OwnedFd>,
-    /// Unix credentials under which the driver must write. Reads need none.
+    /// Unix credentials with which writes must run. Reads need none.
     pub token: Arc<Token>,
-    /// Permission for a direct write; `None` for a read. Other writes to the file through the page
-    /// cache wait until the permission is dropped.
+    /// Permission for a direct write; `None` for a read. Writes to the file through the page cache
+    /// wait until the permission is dropped.
     pub guard: Option<Arc<DirectWriteGuard>>,
     /// Required alignment of memory addresses in bytes: a power of two, at most the size of a page.
     pub memory_alignment: usize,
@@ -111,8 +112,8 @@ pub struct Direct {
 /// thread of the file system calls it, in the order of the changes.
 pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
 
-/// The operations on the files of a share, implemented by a directory of the local system and by
-/// memory. Several threads call the methods at the same time.
+/// The operations on the files of a share. A directory of the local system implements it, and a
+/// share in memory for tests. Several threads call the methods at the same time.
 pub trait FileSystem: Send + Sync {
     /// Runs the file operation `op` and returns its outcome. `effort` says whether the call may
     /// block. With [`Effort::Cached`] the attempt may end with [`Attempt::WouldBlock`], without an

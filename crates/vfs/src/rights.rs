@@ -48,13 +48,14 @@ const WRITE: AccessMask = AccessMask(
 const OWNER: AccessMask = AccessMask(
     AccessMask::FILE_WRITE_ATTRIBUTES.0 | AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0,
 );
-/// The access rights of which each one permits writing data: FILE_WRITE_DATA and FILE_APPEND_DATA.
+/// Access rights that permit writing data: FILE_WRITE_DATA and FILE_APPEND_DATA. One of them is
+/// enough.
 pub const WRITE_DATA: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
-/// The access rights of which each one permits reading data: FILE_READ_DATA and FILE_EXECUTE.
+/// Access rights that permit reading data: FILE_READ_DATA and FILE_EXECUTE. One of them is enough.
 pub const READ_DATA: AccessMask =
     AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_EXECUTE.0);
-/// All access rights to a file. The open that creates a file has them.
+/// All access rights to a file. The open that creates a file has all of them.
 pub const FULL: AccessMask = AccessMask(0x001F_01FF);
 
 /// The sticky bit in the mode of a directory.
@@ -105,8 +106,8 @@ impl Permissions {
     }
 }
 
-/// Returns whether the user of a token may remove the name of `file` from the directory `parent`.
-/// `of` are the permissions of the user on `parent`, which must have write and execute. In a
+/// Returns whether the user of `token` may remove the name of `file` from the directory `parent`.
+/// `of` are the permissions of that user on `parent`, which must include write and execute. In a
 /// directory with the sticky bit, only root and the owners of file and directory may remove the
 /// name.
 pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permissions) -> bool {

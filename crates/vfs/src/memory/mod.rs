@@ -40,9 +40,11 @@ pub struct Faults {
     /// Maximum number of bytes that a read returns, even before the end of the file; `None` for no
     /// limit.
     pub short_read: Option<usize>,
-    /// Total space of all files in bytes; `None` for no limit.
+    /// Total size in bytes that all files may have; `None` for no limit. A write beyond it fails
+    /// with DISK_FULL.
     pub space: Option<u64>,
-    /// Whether every attempt with [`Effort::Cached`] returns [`Attempt::WouldBlock`].
+    /// Whether every operation that must not block ([`Effort::Cached`]) returns
+    /// [`Attempt::WouldBlock`].
     pub would_block: bool,
 }
 
@@ -153,12 +155,12 @@ impl Memory {
         self.lock().operations
     }
 
-    /// Returns the number of opens that are not closed.
+    /// Returns the number of opens of the share that are not closed.
     pub fn opens(&self) -> usize {
         self.lock().opens.len()
     }
 
-    /// Closes all opens, as the end of a server process does.
+    /// Closes all opens of the share, as if the server process had ended. For tests.
     pub fn drop_opens(&self) {
         let mut state = self.lock();
         let slots: Vec<u64> = state.opens.keys().copied().collect();
@@ -168,7 +170,7 @@ impl Memory {
         }
     }
 
-    /// Sets the clock of the file system to `now`, which may be before its present time. Each later
+    /// Sets the clock of the share to `now`, which may be before its present time. Each later
     /// change of a file advances the clock.
     pub fn set_time(&self, now: FileTime) {
         self.lock().tree.now = now;

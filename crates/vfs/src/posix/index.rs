@@ -48,8 +48,9 @@ use super::scan;
 use super::spellings::Names;
 use crate::{Effort, Step, Stop, fold};
 
-/// Maximum number of directories of one share that the server watches for changes of names, so that
-/// its index of names without regard to case stays correct. Each uses about 1 KiB in the kernel.
+/// Maximum number of directories of one share in the index of names, by which the server finds
+/// names without regard to case. The server watches each of them for changes. Each watch uses about
+/// 1 KiB in the kernel.
 pub const DIRECTORIES_MAX: usize = 1024;
 /// Maximum number of changes remembered during the scan of a directory.
 const CHANGES_MAX: usize = 16_384;

@@ -77,8 +77,8 @@ use crate::{
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
 pub use self::index::DIRECTORIES_MAX;
 
-/// Maximum number of bytes that a truncation with [`Effort::Cached`] frees. To free more blocks
-/// takes longer, so such a truncation returns [`Attempt::WouldBlock`].
+/// Maximum number of bytes by which a truncation that must not block ([`Effort::Cached`]) shortens
+/// a file. A larger truncation takes long, and returns [`Attempt::WouldBlock`].
 pub const CUT_MAX: u64 = 64 << 20;
 
 /// Maximum length in bytes of a write with [`Effort::Cached`] into the page cache. A longer write
@@ -93,13 +93,15 @@ pub struct Options {
     pub file_mode: u32,
     /// Permission bits of a new directory, before the umask of the process.
     pub directory_mode: u32,
-    /// Whether files with a name that starts with a dot have the attribute HIDDEN.
+    /// Whether clients see the attribute HIDDEN on files with a name that starts with a dot.
     pub hide_dot_files: bool,
-    /// Treatment of file names that SMB cannot carry: mapped to other names, or hidden.
+    /// Treatment of file names that SMB cannot transmit, such as names with a colon: clients see
+    /// other names, or do not see the files.
     pub names: NameMapping,
-    /// Maximum memory in bytes, estimated, of the index of names in directories.
+    /// Maximum memory in bytes, estimated, of the index by which the share finds file names without
+    /// regard to case.
     pub index_bytes: usize,
-    /// Whether large aligned transfers bypass the page cache (O_DIRECT).
+    /// Whether large reads and writes of aligned ranges bypass the page cache (O_DIRECT).
     pub direct: bool,
 }
 
@@ -141,18 +143,20 @@ pub struct Posix {
 pub struct Usage {
     /// Number of open files of the share.
     pub opens: usize,
-    /// Number of directories with names in the index.
+    /// Number of directories in the index by which the share finds file names without regard to
+    /// case.
     pub indexed_directories: usize,
-    /// Memory of the index in bytes, estimated.
+    /// Memory in bytes, estimated, of the index by which the share finds file names without regard
+    /// to case.
     pub index_bytes: usize,
     /// Number of directories that the server watches for changes by other processes.
     pub watched_directories: usize,
 }
 
 impl Posix {
-    /// A share with the number `share` and these options, of the directory at the path `root`. The
-    /// directory need not exist yet: each open of a file looks it up, and fails with
-    /// NETWORK_NAME_DELETED while it does not exist.
+    /// Makes a share of the directory at the path `root`. `share` is the identifier of the share
+    /// in all file operations. The directory need not exist yet: each open of a file looks it up,
+    /// and fails with NETWORK_NAME_DELETED while it does not exist.
     ///
     /// # Errors
     /// Fails when `root` is relative and the working directory of the process does not exist.
@@ -184,7 +188,7 @@ impl Posix {
         self.root.check()
     }
 
-    /// Returns the resources that the share uses at the moment.
+    /// Returns the numbers of opens, watches and indexed directories of the share at the moment.
     pub fn usage(&self) -> Usage {
         let (indexed_directories, index_bytes) = self.index.usage();
         Usage {

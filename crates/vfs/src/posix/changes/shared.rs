@@ -19,9 +19,9 @@ use super::super::stat::{self, as_server};
 use super::tree::{MarkTarget, Tree};
 use crate::identity;
 
-/// Maximum number of directories of a share that the server watches for changes by other processes.
-/// Beyond the limit the share reports changes as lost. Each uses about 1 KiB in the kernel, and as
-/// much in the process.
+/// Maximum number of directories of a share that the server watches for changes by other processes,
+/// so that clients get notifications. Beyond the limit the server reports changes as lost. Each
+/// directory uses about 1 KiB in the kernel, and as much in the process.
 pub const DIRECTORIES_MAX: usize = 65_536;
 
 /// The state that the thread and the opens share.
