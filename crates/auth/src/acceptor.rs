@@ -16,9 +16,9 @@ use crate::ntlm::acceptor::NtlmAcceptor;
 /// [MS-SMB2] 2.2.5
 pub const TOKEN_LEN_MAX: usize = 0xffff;
 
-/// The server's state for one authentication over SPNEGO, or over NTLM without SPNEGO. The caller
-/// passes each security token of the client to [`step`](Self::step) until the authentication
-/// succeeds or fails.
+/// The server's state for one authentication of a client over SPNEGO, or over NTLM without SPNEGO.
+/// The caller passes each security token of the client to [`step`](Self::step) until the
+/// authentication succeeds or fails.
 pub struct Acceptor {
     config: Arc<AcceptorConfig>,
     state: State,
@@ -76,8 +76,8 @@ pub fn server_hint() -> Vec<u8> {
 }
 
 impl Acceptor {
-    /// Creates an authentication that waits for the client's first token. `config` has the accounts
-    /// and the mechanisms of the server.
+    /// Creates the state for the authentication of one client, before the client's first token.
+    /// `config` has the accounts and the mechanisms of the server.
     pub fn new(config: Arc<AcceptorConfig>) -> Self {
         Self {
             config,

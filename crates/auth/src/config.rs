@@ -9,7 +9,7 @@ use crate::users::Users;
 /// kinds of clients that may log in. All [`Acceptor`](crate::Acceptor)s of the server share it.
 #[derive(Debug)]
 pub struct AcceptorConfig {
-    /// The NetBIOS and DNS names of the server, which the NTLM CHALLENGE message carries.
+    /// NetBIOS and DNS names of the server, which the NTLM CHALLENGE message sends to the client.
     pub names: TargetNames,
     /// The accounts that can log in with NTLM.
     pub users: Arc<Users>,
@@ -31,8 +31,8 @@ pub struct TargetNames {
     pub netbios_computer: String,
     /// NetBIOS name of the workgroup or domain; a server without one sets its own NetBIOS name.
     pub netbios_domain: String,
-    /// Fully qualified host name of the server.
+    /// Fully qualified DNS name of the server, such as `nas.example.org`.
     pub dns_computer: String,
-    /// DNS domain of the host; may be empty.
+    /// DNS domain of the server, such as `example.org`; may be empty.
     pub dns_domain: String,
 }

@@ -21,11 +21,11 @@ pub fn fresh_entropy() -> Entropy {
     entropy
 }
 
-/// A FILETIME: units of 100 ns since 1601-01-01, UTC. [MS-DTYP] 2.3.3
+/// A time as FILETIME: number of intervals of 100 ns since 1601-01-01, UTC. [MS-DTYP] 2.3.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime(pub u64);
 
-/// The user of a successful authentication, as the server knows the user afterwards.
+/// The user that a client has authenticated as: an account, a guest or an anonymous user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Name of the account, as the user file spells it; for a guest, the name that the client
@@ -36,7 +36,7 @@ pub struct User {
     pub domain: String,
     /// Name of the Unix account for file access; `None` means the default account of the share.
     pub unix: Option<String>,
-    /// Whether the client proved a password, sent an unknown name, or sent no name.
+    /// How the client identified itself: with a password, with an unknown name, or without a name.
     pub kind: UserKind,
 }
 

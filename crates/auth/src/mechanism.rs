@@ -41,7 +41,8 @@ pub trait MechanismProvider: fmt::Debug + Send + Sync {
     fn start(&self) -> Box<dyn Mechanism>;
 }
 
-/// The result of [`Mechanism::step`] for one token of the client.
+/// The result of [`Mechanism::step`] for one token of the client: a token for the client, or the
+/// end of the authentication.
 pub enum Progress {
     /// The authentication needs another exchange. The server sends this token, without SPNEGO
     /// around it, and waits for the client's next token.

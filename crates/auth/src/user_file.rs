@@ -27,8 +27,8 @@ use crate::users::{Account, NameError, USERS_MAX, Users, check_name, hash_passwo
 /// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
 const FILE_LEN_MAX: u64 = 4 << 20;
 
-/// The TOML file with the accounts of the server, and the accounts that it held when this value
-/// last read or wrote it.
+/// The user file, a TOML file with the accounts of the server. The value also holds the accounts
+/// from the last read or write of the file.
 #[derive(Debug)]
 pub struct UserFile {
     path: PathBuf,

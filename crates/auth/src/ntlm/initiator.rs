@@ -33,8 +33,8 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// Creates the credentials of an account from its password, of which they store only the hash.
-    /// `domain` may be empty.
+    /// Creates the credentials of an account from its password, and stores only the NT hash of the
+    /// password. `domain` may be empty.
     pub fn with_password(name: &str, domain: &str, password: &str) -> Self {
         let nt_hash = NtHash::from_password(password);
         Self::User {
