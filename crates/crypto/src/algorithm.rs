@@ -95,9 +95,8 @@ impl Cipher {
     }
 }
 
-/// Every signing algorithm, the preferred one first.
-///
-/// GMAC computes several blocks at once, CMAC one after the other. HMAC-SHA256 is the slowest on a
+/// All signing algorithms, the preferred one first. The order is that of their speed: GMAC
+/// processes several blocks at once, CMAC one after the other, and HMAC-SHA256 is the slowest on a
 /// processor with AES instructions.
 pub const SIGNING_PREFERENCE: [SigningAlgorithm; 3] = [
     SigningAlgorithm::AesGmac,
@@ -105,8 +104,8 @@ pub const SIGNING_PREFERENCE: [SigningAlgorithm; 3] = [
     SigningAlgorithm::HmacSha256,
 ];
 
-/// Every cipher, the preferred one first: GCM before CCM, because the MAC of CCM is serial,
-/// and 128 before 256 bits, as in Windows and Samba.
+/// All ciphers, the preferred one first: GCM before CCM, because CCM is slower, and 128 before 256
+/// bits, as in Windows and Samba.
 pub const CIPHER_PREFERENCE: [Cipher; 4] = [
     Cipher::Aes128Gcm,
     Cipher::Aes256Gcm,

@@ -25,7 +25,8 @@ pub enum KeySchedule<'a> {
 
 /// The keys of one session. Drop overwrites them with zeros.
 pub struct SessionKeys {
-    /// Channel.SigningKey, which signs the messages of the channel that created the session.
+    /// Channel.SigningKey, which signs the messages of the first channel of the session. Further
+    /// channels have separate keys.
     pub signing: [u8; 16],
     /// The two keys that encrypt messages; `None` when the dialect or the connection has no cipher.
     pub encryption: Option<CipherKeys>,
