@@ -24,13 +24,27 @@ use crate::wait;
 /// The scripts with reported faults, without the ending of the file.
 pub const FIELD: Group = Group {
     directory: "field",
-    names: &[],
+    names: &[
+        "disk_mounted_later",
+        "link_local_address",
+        "mount_below_share",
+        "names_that_differ_in_case",
+        "share_without_directory",
+        "user_names_in_unicode",
+    ],
 };
 
 /// The scripts that attack a server, without the ending of the file.
 pub const ATTACKS: Group = Group {
     directory: "attacks",
-    names: &["unsent_writes"],
+    names: &[
+        "blocked_log",
+        "forged_log_lines",
+        "quic_stream_gap",
+        "signing_nonces",
+        "silent_connections",
+        "unsent_writes",
+    ],
 };
 
 /// The figures that attacks measure, in the order of the columns of their table.

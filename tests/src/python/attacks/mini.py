@@ -338,7 +338,8 @@ class Connection:
         contexts = [context(1, struct.pack("<HHH", 1, 32, 1) + os.urandom(32))]
         for kind, values in ((2, self.offered_ciphers), (8, self.offered_signing)):
             if values:
-                contexts.append(context(kind, struct.pack(f"<{len(values) + 1}H", len(values), *values)))
+                body = struct.pack(f"<{len(values) + 1}H", len(values), *values)
+                contexts.append(context(kind, body))
         padding = 2
         offset = HEADER + 36 + 2 + padding
         body = head + struct.pack("<IHHH", offset, len(contexts), 0, self.dialect) + bytes(padding)

@@ -125,7 +125,9 @@ class Session:
         """Logs off and closes the connection."""
         self.connection.disconnect()
 
-    def open(self, path, access=READ | WRITE | DELETE, disposition=OPEN, options=0, sharing=SHARE_ALL):
+    def open(
+        self, path, access=READ | WRITE | DELETE, disposition=OPEN, options=0, sharing=SHARE_ALL
+    ):
         """Opens a file or directory."""
         handle = Open(self.tree, path)
         level = ImpersonationLevel.Impersonation
