@@ -8,7 +8,7 @@ use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::ops::Range;
 
-use ring::{Buffer, Chunk, Part, Region};
+use ring::{Buffer, Chunk, Part, Region, Signal};
 
 use crate::{quic, smbdirect};
 
@@ -117,6 +117,33 @@ impl Stream {
             Self::Socket(stream) => stream.send(parts).await,
             Self::Quic(stream) => stream.send(parts).await,
             Self::SmbDirect(stream) => stream.send(parts).await,
+        }
+    }
+
+    /// Receives once into `range` of `buffer` and returns the number of received bytes. It is 0 if
+    /// `interrupt` is raised first. QUIC and SMB Direct fill the whole range and ignore
+    /// `interrupt`. End of stream is `UnexpectedEof`. Dropping the future midway ends the
+    /// connection.
+    pub async fn recv_part_into(
+        &self,
+        buffer: Buffer,
+        range: Range<usize>,
+        interrupt: &Signal,
+    ) -> (io::Result<usize>, Buffer) {
+        if let Self::Socket(stream) = self {
+            return stream.recv_part_into(buffer, range, interrupt).await;
+        }
+        let length = range.len();
+        let (result, buffer) = self.recv_into(buffer, range).await;
+        (result.map(|()| length), buffer)
+    }
+
+    /// Number of sent bytes that the peer has acknowledged. `None` unless the transport is TCP.
+    #[must_use]
+    pub fn acknowledged(&self) -> Option<u64> {
+        match self {
+            Self::Socket(stream) => Some(stream.acknowledged()),
+            Self::Quic(_) | Self::SmbDirect(_) => None,
         }
     }
 

@@ -7,12 +7,14 @@ use std::process;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
+use std::time::Instant;
 
 use slab::Slab;
 
 use crate::config::PoolConfig;
 use crate::lock::lock;
 use crate::memory::{Child, Mapping, Memory};
+use crate::shares::{self, Shares, Starved};
 
 /// Number of bytes by which a pool buffer is longer than a power of two (16 KiB to 4 MiB). A
 /// response of that length and its header then fit into one buffer. Buffers of 8 MiB have 64 KiB
@@ -59,7 +61,10 @@ struct State {
     /// Free buffers by class. The last returned one is taken first, because its bytes are in the
     /// cache.
     free: [Vec<Location>; CLASSES.len()],
+    /// Requests without a holder that wait.
     waiters: Vec<Waker>,
+    /// The holders, and their waiting requests.
+    shares: Shares,
 }
 
 #[derive(Clone, Copy)]
@@ -76,6 +81,8 @@ struct SlabMemory {
     /// Number of buffers carved from the start of the slab. The memory after them is untouched.
     carved: usize,
     out: usize,
+    /// No buffer of the slab was taken since the last [`Buffers::trim`].
+    is_unused: bool,
 }
 
 impl SlabMemory {
@@ -98,6 +105,7 @@ impl Buffers {
             slabs: Slab::new(),
             free: Default::default(),
             waiters: Vec::new(),
+            shares: Shares::default(),
         };
         Arc::new(Self {
             state: Mutex::new(state),
@@ -133,26 +141,148 @@ impl Buffers {
         register: Register<'_>,
         unregister: Unregister<'_>,
     ) -> Option<Buffer> {
-        let class = CLASSES.iter().position(|bytes| len <= *bytes)?;
+        let class = class_of(len)?;
         let mut state = lock(&self.state);
-        let location = match state.pop(class) {
-            Some(location) => location,
-            None => state.carve(class, register, unregister)?,
-        };
+        let location = state.locate(class, register, unregister)?;
+        Some(self.buffer(&mut state, location, None))
+    }
+
+    /// Takes a buffer of at least `len` bytes for a holder, if its shares allow that.
+    pub(crate) fn take_for(
+        self: &Arc<Self>,
+        holder: usize,
+        len: usize,
+        register: Register<'_>,
+        unregister: Unregister<'_>,
+    ) -> Option<Buffer> {
+        let class = class_of(len)?;
+        let mut state = lock(&self.state);
+        let memory = state.memory();
+        if !state.shares.may_take(holder, CLASSES[class], memory) {
+            return None;
+        }
+        let location = state.locate(class, register, unregister)?;
+        Some(self.buffer(&mut state, location, Some(holder)))
+    }
+
+    /// Takes a buffer for the waiting request with this number, once it is its turn. The request
+    /// then waits no longer, and the next one is woken.
+    pub(crate) fn take_in_turn(
+        self: &Arc<Self>,
+        (holder, number): (usize, u64),
+        len: usize,
+        register: Register<'_>,
+        unregister: Unregister<'_>,
+    ) -> Option<Buffer> {
+        let class = class_of(len)?;
+        let mut state = lock(&self.state);
+        let memory = state.memory();
+        if !state.shares.is_next(holder, number, memory) {
+            return None;
+        }
+        let location = state.locate(class, register, unregister)?;
+        state.shares.withdraw(holder, number);
+        let buffer = self.buffer(&mut state, location, Some(holder));
+        let next = state.next_waker();
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
+        Some(buffer)
+    }
+
+    fn buffer(
+        self: &Arc<Self>,
+        state: &mut State,
+        location: Location,
+        holder: Option<usize>,
+    ) -> Buffer {
         state.out += 1;
         let slab = &mut state.slabs[location.slab];
         slab.out += 1;
+        slab.is_unused = false;
         let bytes = CLASSES[slab.class];
         state.out_bytes += bytes;
+        holder
+            .into_iter()
+            .for_each(|key| state.shares.taken(key, bytes));
         let slab = &state.slabs[location.slab];
-        Some(Buffer {
+        Buffer {
             start: slab.memory.mapping().at(location.index * bytes),
             memory: slab.memory.clone(),
             bytes,
             slot: slab.slot,
             location,
+            holder,
             shared: Arc::clone(self),
-        })
+        }
+    }
+
+    /// Adds a holder and returns its key.
+    pub(crate) fn add_holder(&self) -> usize {
+        lock(&self.state).shares.add()
+    }
+
+    /// Removes a holder. Its buffers stay valid.
+    pub(crate) fn remove_holder(&self, holder: usize) {
+        lock(&self.state).shares.remove(holder);
+    }
+
+    /// Moves a holder to another group.
+    pub(crate) fn set_group(&self, holder: usize, group: u64) {
+        lock(&self.state).shares.set_group(holder, group);
+    }
+
+    /// Bytes of the buffers of a holder.
+    pub(crate) fn bytes_of(&self, holder: usize) -> usize {
+        lock(&self.state).shares.bytes_of(holder)
+    }
+
+    /// Adds a request of a holder to the waiting ones, or updates its waker. Returns its number.
+    pub(crate) fn wait_for(
+        &self,
+        holder: usize,
+        number: Option<u64>,
+        len: usize,
+        waker: &Waker,
+    ) -> u64 {
+        let bytes = class_of(len).map_or(len, |class| CLASSES[class]);
+        let shares = &mut lock(&self.state).shares;
+        match number {
+            Some(number) => {
+                shares.update(holder, number, waker);
+                number
+            }
+            None => shares.wait(holder, bytes, Instant::now(), waker),
+        }
+    }
+
+    /// Removes a waiting request, and wakes the next one.
+    pub(crate) fn withdraw(&self, holder: usize, number: u64) {
+        let mut state = lock(&self.state);
+        state.shares.withdraw(holder, number);
+        let next = state.next_waker();
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
+    }
+
+    /// A holder without a buffer that waits for one.
+    pub(crate) fn starved(&self) -> Option<Starved> {
+        let state = lock(&self.state);
+        state.shares.starved(state.memory())
+    }
+
+    /// Returns slabs to the system of which no buffer was taken since the last call.
+    pub(crate) fn trim(&self, unregister: Unregister<'_>) {
+        let mut state = lock(&self.state);
+        let is_unused = |slab: &SlabMemory| slab.out == 0 && slab.is_unused;
+        let slabs = state.slabs.iter().filter(|(_, slab)| is_unused(slab));
+        let unused: Vec<usize> = slabs.map(|(key, _)| key).collect();
+        let freed: Vec<SlabMemory> = unused.into_iter().map(|key| state.remove(key)).collect();
+        for (_, slab) in &mut state.slabs {
+            slab.is_unused = true;
+        }
+        drop(state);
+        let slots = freed.iter().filter_map(|slab| slab.slot);
+        slots.for_each(unregister);
     }
 
     /// Wakes `waker` when a buffer is free again.
@@ -163,7 +293,7 @@ impl Buffers {
         }
     }
 
-    fn give_back(&self, location: Location) {
+    fn give_back(&self, location: Location, holder: Option<usize>) {
         // A child process takes no buffers, and the fork may have copied the lock while it was
         // held.
         if self.process.is_some_and(|it| it != process::id()) {
@@ -176,9 +306,13 @@ impl Buffers {
         let class = slab.class;
         state.out_bytes -= CLASSES[class];
         state.free[class].push(location);
+        holder
+            .into_iter()
+            .for_each(|key| state.shares.returned(key, CLASSES[class]));
         let waiters = std::mem::take(&mut state.waiters);
+        let next = state.next_waker();
         drop(state);
-        waiters.into_iter().for_each(Waker::wake);
+        waiters.into_iter().chain(next).for_each(Waker::wake);
     }
 
     /// Forgets all slots, after the end of the ring and its registrations.
@@ -191,6 +325,30 @@ impl Buffers {
 }
 
 impl State {
+    fn memory(&self) -> shares::Memory {
+        shares::Memory {
+            limit: self.limit_bytes,
+            free: self.limit_bytes.saturating_sub(self.out_bytes),
+        }
+    }
+
+    /// The waker of the waiting request that is next.
+    fn next_waker(&self) -> Option<Waker> {
+        self.shares.next_waker(self.memory())
+    }
+
+    fn locate(
+        &mut self,
+        class: usize,
+        register: Register<'_>,
+        unregister: Unregister<'_>,
+    ) -> Option<Location> {
+        match self.pop(class) {
+            Some(location) => Some(location),
+            None => self.carve(class, register, unregister),
+        }
+    }
+
     fn pop(&mut self, class: usize) -> Option<Location> {
         self.free[class].pop()
     }
@@ -231,6 +389,7 @@ impl State {
             slot,
             carved: 0,
             out: 0,
+            is_unused: false,
         }))
     }
 
@@ -246,12 +405,24 @@ impl State {
             else {
                 return;
             };
-            let slab = self.slabs.remove(key);
-            self.free[slab.class].retain(|location| location.slab != key);
-            self.used_bytes -= slab.carved * CLASSES[slab.class];
+            let slab = self.remove(key);
             slab.slot.into_iter().for_each(unregister);
         }
     }
+
+    /// Removes an idle slab. The caller removes its slot.
+    fn remove(&mut self, key: usize) -> SlabMemory {
+        let slab = self.slabs.remove(key);
+        assert_eq!(slab.out, 0, "an idle slab has no buffer in use");
+        self.free[slab.class].retain(|location| location.slab != key);
+        self.used_bytes -= slab.carved * CLASSES[slab.class];
+        slab
+    }
+}
+
+/// The smallest class with buffers of at least `len` bytes.
+fn class_of(len: usize) -> Option<usize> {
+    CLASSES.iter().position(|bytes| len <= *bytes)
 }
 
 /// Registration pins whole slabs, so a slab of a large class holds exactly one buffer. In a slab
@@ -277,6 +448,8 @@ pub struct Buffer {
     bytes: usize,
     slot: Option<u16>,
     location: Location,
+    /// Key of the holder that the buffer counts for.
+    holder: Option<usize>,
     /// The slab. It stays mapped until the last buffer of it is dropped, also after the pool has
     /// released it.
     memory: Memory,
@@ -336,7 +509,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.shared.give_back(self.location);
+        self.shared.give_back(self.location, self.holder);
     }
 }
 

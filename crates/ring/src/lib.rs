@@ -16,7 +16,7 @@
 //! | [`Runtime`], [`Handle`], [`JoinHandle`] | executor: spawn, sleep, timeout, blocking |
 //! | [`Listener`], [`Stream`], [`Chunk`], [`Part`] | TCP |
 //! | [`Udp`], [`Datagrams`], [`Outgoing`] | UDP, many datagrams in one system call |
-//! | [`Pool`], [`Buffer`] | large, registered, bounded memory |
+//! | [`Pool`], [`Buffer`], [`Holder`] | large, registered, bounded memory, in shares |
 //! | [`Memory`] | memory that an RDMA device registers once |
 //! | [`Region`], [`Source`], [`lend`] | memory of the caller, received into and sent from |
 //! | [`FileRange`] | a range of a file, to send |
@@ -33,6 +33,7 @@ mod buffer;
 mod chunk;
 mod config;
 mod epoll;
+mod fair_queue;
 mod fanotify;
 mod file;
 mod file_range;
@@ -51,6 +52,7 @@ mod recv;
 mod region;
 mod runtime;
 mod send;
+mod shares;
 mod signal;
 mod splice;
 mod stream;
@@ -67,6 +69,7 @@ mod waker;
 pub use buffer::{Buffer, HEADROOM_BYTES};
 pub use chunk::Chunk;
 pub use config::{Config, Driver, Io, IoReport, PoolConfig, Stats};
+pub use fair_queue::JobSource;
 pub use fanotify::{
     Entry, Event, Fanotify, FileHandle, file_handle, open_by_handle, openable_handle,
 };
@@ -75,11 +78,12 @@ pub use file_range::FileRange;
 pub use listener::{Listener, is_shortage};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use memory::Memory;
-pub use pool::Pool;
+pub use pool::{Holder, Pool};
 pub use readiness::{Interest, Readiness};
 pub use region::{Region, Source, lend, lend_mut};
 pub use runtime::{Handle, Runtime};
 pub use send::Part;
+pub use shares::Starved;
 pub use signal::{Either, Signal, either};
 pub use stream::Stream;
 pub use task::{JoinError, JoinHandle};

@@ -2,11 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::task::{Context, Poll};
 
 use io_uring::squeue::Entry;
 
 use crate::op::Hold;
 use crate::runtime::Handle;
+use crate::signal::Signal;
+use crate::uring::Uring;
 
 impl Handle {
     /// Submits an operation with one completion and awaits it. Dropping the future cancels the
@@ -20,28 +23,52 @@ impl Handle {
         entry: Entry,
         hold: Hold,
     ) -> impl Future<Output = (io::Result<i32>, Hold)> + use<> {
+        // SAFETY: the caller guarantees the contract of `Uring::submit`, which is this function's.
+        let mut operation = unsafe { self.submit(entry, hold) };
+        async move { poll_fn(move |context| operation.poll(context)).await }
+    }
+
+    /// As [`operate`](Self::operate). Once `interrupt` is raised, the driver cancels the operation,
+    /// and the future still awaits its completion.
+    ///
+    /// # Safety
+    ///
+    /// As for `Uring::submit`.
+    pub(crate) unsafe fn operate_until<'a>(
+        &self,
+        entry: Entry,
+        hold: Hold,
+        interrupt: Option<&'a Signal>,
+    ) -> impl Future<Output = (io::Result<i32>, Hold)> + use<'a> {
+        // SAFETY: the caller guarantees the contract of `Uring::submit`, which is this function's.
+        let mut operation = unsafe { self.submit(entry, hold) };
+        async move {
+            poll_fn(move |context| {
+                let polled = operation.poll(context);
+                if polled.is_pending()
+                    && interrupt.is_some_and(|signal| signal.poll_raised(context).is_ready())
+                {
+                    // The driver cancels an operation once.
+                    operation.cancel();
+                }
+                polled
+            })
+            .await
+        }
+    }
+
+    /// Submits an operation with one completion.
+    ///
+    /// # Safety
+    ///
+    /// As for `Uring::submit`.
+    unsafe fn submit(&self, entry: Entry, hold: Hold) -> Operation {
         let uring = self.inner().uring().expect("only a ring has operations");
         // SAFETY: the caller guarantees the contract of `Uring::submit`, which is this function's.
         let key = unsafe { uring.submit(entry, hold) };
-        let mut operation = Operation {
+        Operation {
             handle: self.clone(),
             key: Some(key),
-        };
-        async move {
-            poll_fn(move |context| {
-                let key = operation.key.expect("a finished operation is not polled");
-                let uring = operation
-                    .handle
-                    .inner()
-                    .uring()
-                    .expect("the driver does not change");
-                uring.poll(key, context).map(|(completion, hold)| {
-                    operation.key = None;
-                    let hold = hold.expect("a plain operation has one completion");
-                    (check(completion.result), hold)
-                })
-            })
-            .await
         }
     }
 }
@@ -60,6 +87,29 @@ struct Operation {
     handle: Handle,
     /// Key in the table of operations; `None` after the completion.
     key: Option<usize>,
+}
+
+impl Operation {
+    fn uring(&self) -> &Uring {
+        let uring = self.handle.inner().uring();
+        uring.expect("the driver does not change")
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(io::Result<i32>, Hold)> {
+        let key = self.key.expect("a finished operation is not polled");
+        let polled = self.uring().poll(key, context);
+        polled.map(|(completion, hold)| {
+            self.key = None;
+            let hold = hold.expect("a plain operation has one completion");
+            (check(completion.result), hold)
+        })
+    }
+
+    fn cancel(&self) {
+        if let Some(key) = self.key {
+            self.uring().cancel(key);
+        }
+    }
 }
 
 impl Drop for Operation {

@@ -6,6 +6,7 @@ use std::task::Poll;
 use crate::buffer::Buffer;
 use crate::memory::Mapping;
 use crate::runtime::Handle;
+use crate::shares::Starved;
 
 /// The I/O buffers of one runtime, from 16 KiB to 8 MiB each. A clone is cheap and refers to the
 /// same buffers.
@@ -14,6 +15,16 @@ use crate::runtime::Handle;
 #[derive(Clone, Debug)]
 pub struct Pool {
     handle: Handle,
+}
+
+/// A party that takes buffers of a pool, such as a connection. The pool counts its buffers, and
+/// shares its memory between the holders while it is short.
+///
+/// Dropping the holder keeps its buffers valid.
+#[derive(Debug)]
+pub struct Holder {
+    pool: Pool,
+    key: usize,
 }
 
 impl Handle {
@@ -64,6 +75,28 @@ impl Pool {
         .await
     }
 
+    /// A new holder, in group 0.
+    #[must_use]
+    pub fn holder(&self) -> Holder {
+        let key = self.handle.inner().buffers.add_holder();
+        let pool = self.clone();
+        Holder { pool, key }
+    }
+
+    /// A holder without a buffer that waits for one; `None` if there is none. Holders with buffers
+    /// wait for the release of their own buffers, and do not count.
+    #[must_use]
+    pub fn starved(&self) -> Option<Starved> {
+        self.handle.inner().buffers.starved()
+    }
+
+    /// Returns memory to the system that no caller used since the last call. The caller decides
+    /// how often: memory returns after one to two intervals.
+    pub fn trim(&self) {
+        let inner = self.handle.inner();
+        inner.buffers.trim(&|slot| inner.unregister_slab(slot));
+    }
+
     /// Returns the length in bytes of the memory that the pool has allocated, for used and free
     /// buffers.
     #[must_use]
@@ -75,5 +108,85 @@ impl Pool {
     #[must_use]
     pub fn buffers_out(&self) -> usize {
         self.handle.inner().buffers.out()
+    }
+}
+
+impl Holder {
+    /// Moves the holder and its buffers to another group: the limits apply to holders and to
+    /// groups.
+    pub fn set_group(&self, group: u64) {
+        self.pool.handle.inner().buffers.set_group(self.key, group);
+    }
+
+    /// Bytes of the buffers that the holder has.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pool.handle.inner().buffers.bytes_of(self.key)
+    }
+
+    /// Takes a buffer of at least `len` bytes. `None` if the share of the holder or of its group is
+    /// used up, if the limit of the pool is reached, or if other holders wait for a buffer.
+    #[must_use]
+    pub fn take(&self, len: usize) -> Option<Buffer> {
+        let inner = self.pool.handle.inner();
+        let register = |mapping: &Mapping| inner.register_slab(mapping);
+        let unregister = |slot| inner.unregister_slab(slot);
+        let buffers = &inner.buffers;
+        buffers.take_for(self.key, len, &register, &unregister)
+    }
+
+    /// Takes a buffer of at least `len` bytes, and waits for its turn. Dropping the future
+    /// withdraws the request.
+    ///
+    /// # Panics
+    /// When `len` exceeds [`Pool::largest`].
+    pub async fn take_or_wait(&self, len: usize) -> Buffer {
+        assert!(
+            len <= self.pool.largest(),
+            "a buffer of {len} bytes is larger than the pool allows"
+        );
+        let mut wait = Wait {
+            holder: self,
+            number: None,
+        };
+        poll_fn(|context| {
+            let inner = self.pool.handle.inner();
+            // Register first: another thread may return a buffer between the two steps.
+            let waker = context.waker();
+            let number = inner.buffers.wait_for(self.key, wait.number, len, waker);
+            wait.number = Some(number);
+            let register = |mapping: &Mapping| inner.register_slab(mapping);
+            let unregister = |slot| inner.unregister_slab(slot);
+            let request = (self.key, number);
+            match (inner.buffers).take_in_turn(request, len, &register, &unregister) {
+                Some(buffer) => {
+                    wait.number = None;
+                    Poll::Ready(buffer)
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.pool.handle.inner().buffers.remove_holder(self.key);
+    }
+}
+
+/// A waiting request. Dropping it withdraws the request.
+struct Wait<'a> {
+    holder: &'a Holder,
+    number: Option<u64>,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let buffers = &self.holder.pool.handle.inner().buffers;
+            buffers.withdraw(self.holder.key, number);
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -27,6 +28,7 @@ use crate::epoll::Direction;
 use crate::op::{Completion, Hold};
 use crate::region::Region;
 use crate::runtime::Handle;
+use crate::signal::{Either, Signal, either};
 use crate::stream::{Shared, Stream};
 use crate::sys;
 use crate::uring::Uring;
@@ -141,6 +143,48 @@ impl Stream {
         (result, buffer.expect("the region was made of a buffer"))
     }
 
+    /// Receives once into `range` of `buffer` and returns the number of received bytes: at least 1,
+    /// or 0 if `interrupt` is raised before any byte is available. End of stream is
+    /// `UnexpectedEof`.
+    ///
+    /// Dropping the future midway loses bytes: every later receive fails with `ConnectionAborted`.
+    ///
+    /// # Panics
+    /// When the range is empty or ends after the buffer.
+    pub async fn recv_part_into(
+        &self,
+        mut buffer: Buffer,
+        range: Range<usize>,
+        interrupt: &Signal,
+    ) -> (io::Result<usize>, Buffer) {
+        assert!(!range.is_empty(), "a receive asks for bytes");
+        let shared = &*self.shared;
+        let mut guard = TornGuard {
+            shared,
+            is_done: false,
+        };
+        let target = &mut buffer[range.clone()];
+        let mut done = shared.receive.borrow_mut().drain_into(target);
+        if done == 0 && shared.source.is_none() {
+            shared.stop().await;
+            let target = &mut buffer[range.clone()];
+            done = shared.receive.borrow_mut().drain_into(target);
+        }
+        let (result, region) = match done {
+            0 => shared.fill(buffer.into(), range, Some(interrupt)).await,
+            done => (Ok(done), buffer.into()),
+        };
+        let result = match result {
+            Ok(0) if !interrupt.is_raised() => Err(shared.end(End::Stream)),
+            Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            result => result,
+        };
+        guard.is_done = true;
+        let buffer = region.into_buffer();
+        (result, buffer.expect("the region was made of a buffer"))
+    }
+
     /// Fills `range` of `region` with the next bytes of the stream: first from received chunks with
     /// unread bytes, then straight from the socket. Returns the region with the result. Dropping
     /// the future before its end loses bytes: every later receive fails with `ConnectionAborted`.
@@ -180,7 +224,7 @@ impl Stream {
         while done < range.len() && result.is_ok() {
             let rest = range.start + done..range.end;
             let step;
-            (step, region) = shared.fill(region, rest).await;
+            (step, region) = shared.fill(region, rest, None).await;
             match step {
                 Ok(0) => result = Err(shared.end(End::Stream)),
                 Ok(count) => done += count,
@@ -310,8 +354,14 @@ impl Shared {
     }
 
     /// Receives into `range` once. Returns the number of bytes, which may be smaller than the
-    /// range.
-    async fn fill(&self, mut region: Region, range: Range<usize>) -> (io::Result<usize>, Region) {
+    /// range. Once `interrupt` is raised, the receive ends with ECANCELED or with the bytes that it
+    /// has.
+    async fn fill(
+        &self,
+        mut region: Region,
+        range: Range<usize>,
+        interrupt: Option<&Signal>,
+    ) -> (io::Result<usize>, Region) {
         let end = self.receive.borrow().end;
         if let Some(end) = end {
             return (Err(self.end(end)), region);
@@ -321,7 +371,7 @@ impl Shared {
             Err(error) => return (Err(error), region),
         };
         if self.source.is_some() {
-            let result = self.recv_ready(&mut region[range]).await;
+            let result = self.recv_ready(&mut region[range], interrupt).await;
             return (result, region);
         }
         // A receive of more than 4 GiB takes several steps.
@@ -332,7 +382,7 @@ impl Shared {
         let hold = Hold::Fill(Rc::clone(&self.socket), region);
         // SAFETY: the entry points into the region. Its memory does not move with the value, and
         // the hold owns the region and the socket.
-        match unsafe { self.handle.operate(entry, hold) }.await {
+        match unsafe { self.handle.operate_until(entry, hold, interrupt) }.await {
             (result, Hold::Fill(_, region)) => (result.map(|count| count as usize), region),
             _ => unreachable!("an operation returns its hold"),
         }
@@ -393,13 +443,20 @@ impl Shared {
         }
     }
 
-    async fn recv_ready(&self, target: &mut [u8]) -> io::Result<usize> {
+    async fn recv_ready(&self, target: &mut [u8], interrupt: Option<&Signal>) -> io::Result<usize> {
         loop {
             match self.recv_now(target) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait(Direction::Read).await;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return result,
+            }
+            let waiting = pin!(self.wait(Direction::Read));
+            match interrupt {
+                None => waiting.await,
+                Some(interrupt) => {
+                    if let Either::Second(()) = either(waiting, pin!(interrupt.raised())).await {
+                        return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+                    }
+                }
             }
         }
     }

@@ -16,6 +16,7 @@ use crate::buffer::Buffers;
 use crate::chunk::Chunks;
 use crate::config::{Config, Driver, Io, IoReport, Stats};
 use crate::epoll::{Direction, Epoll};
+use crate::fair_queue::JobSource;
 use crate::memory::Mapping;
 use crate::probe;
 use crate::task::{self, JoinHandle, MAIN, Tasks};
@@ -345,7 +346,17 @@ impl Handle {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.0.blocking.run(closure).await
+        self.blocking_for(JobSource::default(), closure).await
+    }
+
+    /// [`blocking`](Self::blocking) for a source of many calls. The threads serve the sources in
+    /// turn, for any number of calls.
+    pub async fn blocking_for<T, F>(&self, source: JobSource, closure: F) -> T
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.0.blocking.run(source, closure).await
     }
 
     /// Returns the kernel interface that the runtime uses, and the reason for the choice.

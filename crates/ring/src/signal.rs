@@ -42,7 +42,7 @@ impl Signal {
         poll_fn(|context| self.poll_raised(context)).await;
     }
 
-    fn poll_raised(&self, context: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_raised(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_raised() {
             return Poll::Ready(());
         }

@@ -86,6 +86,13 @@ impl Stream {
         self.shared.socket.local_addr()
     }
 
+    /// Number of sent bytes that the peer has acknowledged. It does not count bytes in the buffers
+    /// of this machine.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        sys::bytes_acked(self.shared.socket.as_fd())
+    }
+
     /// Shuts down the directions of the connection that `how` names. Pending receives and sends of
     /// that direction end.
     ///

@@ -420,6 +420,26 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) 
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value, length) }).map(drop)
 }
 
+/// Offset of `tcpi_bytes_acked` in struct tcp_info of linux/tcp.h. The struct of libc ends before
+/// it.
+const BYTES_ACKED: usize = 120;
+
+/// Number of bytes that the peer of a TCP socket has acknowledged. 0 if the kernel does not report
+/// it, or on another socket.
+pub(crate) fn bytes_acked(fd: BorrowedFd<'_>) -> u64 {
+    let mut info = [0_u8; BYTES_ACKED + size_of::<u64>()];
+    let mut length = info.len() as libc::socklen_t;
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    let (value, size) = (info.as_mut_ptr().cast(), &raw mut length);
+    // SAFETY: `value` points at a live array and `length` is its size; the kernel writes no more.
+    let result = check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, value, size) });
+    let acked = info.last_chunk().expect("the array ends with the value");
+    match result {
+        Ok(_) => u64::from_ne_bytes(*acked),
+        Err(_) => 0,
+    }
+}
+
 /// A socket address in the kernel's form.
 pub(crate) struct RawAddress {
     storage: libc::sockaddr_storage,

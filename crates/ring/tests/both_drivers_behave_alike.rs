@@ -102,6 +102,7 @@ over_both_drivers! {
         a_file_for_a_silent_peer_blocks_no_other_task,
         views_are_sent_like_memory, a_view_of_a_truncated_file_ends_in_zeros,
         a_large_receive_waits_for_no_more_than_it_wants, a_large_receive_sees_the_end,
+        an_interrupted_receive_loses_no_byte,
         many_parts_are_sent_in_order, held_chunks_stop_the_stream_until_one_returns,
         a_silent_reader_leaves_chunks_to_others;
     datagrams: batches_arrive_as_they_were_cut, datagrams_outlive_their_batch,
@@ -112,7 +113,8 @@ over_both_drivers! {
         memory_of_others_outlives_a_dropped_receive, memory_of_others_outlives_a_dropped_send,
         a_dropped_send_breaks_the_stream, a_dropped_accept_is_harmless;
     memory: an_empty_pool_says_so, a_returned_buffer_ends_the_wait,
-        idle_memory_moves_between_classes, a_buffer_may_be_dropped_on_any_thread;
+        idle_memory_moves_between_classes, a_buffer_may_be_dropped_on_any_thread,
+        waiting_holders_get_buffers_in_turn, unused_memory_returns_to_the_system;
     files: written_data_is_read_back, reads_end_at_end_of_file, errors_come_back_with_the_buffer,
         a_full_file_system_is_an_error, large_files_use_offsets,
         credentials_last_until_the_last_operation;

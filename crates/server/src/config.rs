@@ -40,6 +40,8 @@ pub fn unplaced<T>(value: T) -> Spanned<T> {
 const MAX_SHARE_NAME: usize = 80;
 /// Most worker threads: more than any machine has cores today.
 const MAX_WORKERS: usize = 1024;
+/// Most blocking threads of one worker: more do not make a disk faster.
+const MAX_BLOCKING_THREADS: usize = 1024;
 
 /// The configuration of a server: the parsed contents of `smbeam.toml`. [`Config::parse`] and
 /// [`Config::checked`] check the values.
@@ -110,6 +112,8 @@ pub struct ServerSection {
     pub io: IoChoice,
     /// Maximum memory in MiB that each worker thread uses for I/O buffers. Default: 256.
     pub buffer_memory_mb: usize,
+    /// Most threads of each worker for file operations that may block; from 1 to 1,024.
+    pub blocking_threads: Spanned<usize>,
     /// Whether a session may use several connections (multichannel). Default: yes.
     pub multichannel: bool,
     /// Network interfaces that the server reports to clients for multichannel, each in the form
@@ -130,6 +134,7 @@ impl Default for ServerSection {
             workers: unplaced(0),
             io: IoChoice::Auto,
             buffer_memory_mb: 256,
+            blocking_threads: unplaced(4),
             multichannel: true,
             interfaces: Vec::new(),
         }
@@ -652,6 +657,10 @@ impl Check<'_> {
         if *server.workers.get_ref() > MAX_WORKERS {
             let what = format!("server.workers: more than {MAX_WORKERS}");
             return Err(self.error(&server.workers, what));
+        }
+        if !(1..=MAX_BLOCKING_THREADS).contains(server.blocking_threads.get_ref()) {
+            let what = format!("server.blocking_threads: use 1 to {MAX_BLOCKING_THREADS}");
+            return Err(self.error(&server.blocking_threads, what));
         }
         Ok(())
     }

@@ -347,6 +347,7 @@ fn ring_config(config: &Config) -> ring::Config {
             total_bytes: config.server.buffer_memory_mb << 20,
             ..PoolConfig::default()
         },
+        blocking_threads: *config.server.blocking_threads.get_ref(),
         ..ring::Config::default()
     }
 }

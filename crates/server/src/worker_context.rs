@@ -35,6 +35,8 @@ pub(crate) struct WorkerContext {
     views: RefCell<Views>,
     /// A task unmaps windows that are no longer read.
     is_unmapping: Cell<bool>,
+    /// Raised when a request begins to wait for a buffer of the pool.
+    pub(crate) shortage: Signal,
     /// Raised when the server stops.
     pub(crate) stopping: Signal,
 }
@@ -48,6 +50,7 @@ impl WorkerContext {
             personalities: RefCell::default(),
             views: RefCell::new(Views::new(MAX_WINDOWS)),
             is_unmapping: Cell::default(),
+            shortage: Signal::default(),
             stopping: Signal::default(),
         })
     }

@@ -23,6 +23,9 @@ use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_
 
 /// Maximum number of entries in a batch, and so of the entries that an open buffers.
 const MAX_BATCH: usize = 1024;
+/// Maximum length in bytes of an answer. A client asks again for the rest. A longer answer gains
+/// nothing, and a client could make the server keep many of them.
+const MAX_ANSWER_LEN: usize = 1 << 20;
 /// Length in bytes of an entry in most listings. More free space than this is worth another batch.
 const USUAL_NAME_LEN: usize = 24;
 
@@ -64,7 +67,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         return Err(Status::INVALID_PARAMETER);
     }
     let class = FileInfoClass(request.file_information_class);
-    let length = request.output_buffer_length as usize;
+    let length = (request.output_buffer_length as usize).min(MAX_ANSWER_LEN);
     let entry_len = entry_len(class)?;
     if length < entry_len {
         return Err(Status::INFO_LENGTH_MISMATCH);

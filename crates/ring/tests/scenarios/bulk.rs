@@ -3,10 +3,11 @@
 use std::net::Shutdown;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smbeam_ring::{Chunk, FileRange, Handle, Part, Region, Stream, Views};
+use smbeam_ring::{Chunk, FileRange, Handle, Part, Region, Signal, Stream, Views};
 
 use crate::{Random, pair};
 
@@ -82,6 +83,50 @@ pub(crate) async fn chunks_and_buffers_interleave(handle: Handle) {
         }
     }
     assert!(received == bytes, "every byte arrives in its place");
+}
+
+/// The caller takes the buffer back from a silent peer, and later bytes arrive after the earlier
+/// ones.
+pub(crate) async fn an_interrupted_receive_loses_no_byte(handle: Handle) {
+    const SENT: usize = 100_000;
+    let (client, server) = pair(&handle).await;
+    let bytes = Random(9).bytes(2 * SENT);
+    let send = async |range: std::ops::Range<usize>| {
+        let (result, _) = client.send(vec![Part::Bytes(bytes[range].to_vec())]).await;
+        result.expect("send");
+    };
+    send(0..SENT).await;
+    let interrupt = Rc::new(Signal::default());
+    let mut buffer = handle.pool().take_or_wait(8 << 20).await;
+    let (mut filled, mut result) = (0, Ok(1));
+    let raise = Rc::clone(&interrupt);
+    let sleeper = handle.clone();
+    handle.spawn(async move {
+        sleeper.sleep(Duration::from_millis(50)).await;
+        raise.raise();
+    });
+    while !matches!(result, Ok(0)) {
+        (result, buffer) = server
+            .recv_part_into(buffer, filled..8 << 20, &interrupt)
+            .await;
+        filled += result.as_ref().copied().expect("recv_part_into");
+    }
+    let mut received = buffer[..filled].to_vec();
+    drop(buffer);
+    send(SENT..2 * SENT).await;
+    client.shutdown(Shutdown::Write).expect("shutdown");
+    while received.len() < 2 * SENT {
+        let chunk = server.recv().await.expect("recv");
+        assert!(!chunk.is_empty(), "{} bytes arrive", received.len());
+        received.extend_from_slice(&chunk);
+    }
+    assert!(received == bytes, "every byte arrives in its place");
+    assert!(client.acknowledged() > 0, "the kernel counts them");
+    interrupt.lower();
+    let buffer = handle.pool().take_or_wait(100).await;
+    let (result, _buffer) = server.recv_part_into(buffer, 0..100, &interrupt).await;
+    let error = result.expect_err("the stream has ended");
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
 /// The peer sends no more before it has an answer. A receive would wait forever if it waited for

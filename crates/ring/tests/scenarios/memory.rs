@@ -76,3 +76,47 @@ pub(crate) async fn a_buffer_may_be_dropped_on_any_thread(handle: Handle) {
     }
     thread.join().expect("the thread ends well");
 }
+
+/// A greedy holder has all that it may have and waits for more. A holder without a buffer gets one
+/// first, and then the greedy one.
+pub(crate) async fn waiting_holders_get_buffers_in_turn(handle: Handle) {
+    let pool = handle.pool();
+    let (greedy, other) = (Rc::new(pool.holder()), Rc::new(pool.holder()));
+    let held: Vec<Buffer> = std::iter::from_fn(|| greedy.take(1 << 20)).collect();
+    assert!(!held.is_empty() && greedy.bytes() >= held.len() << 20);
+    let rest = take_all(&handle, 1 << 20);
+    let order = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let [of_greedy, of_other] = [("greedy", &greedy), ("other", &other)].map(|(name, holder)| {
+        let (holder, order) = (Rc::clone(holder), Rc::clone(&order));
+        handle.spawn(async move {
+            let buffer = holder.take_or_wait(1 << 20).await;
+            order.borrow_mut().push(name);
+            drop(buffer);
+        })
+    });
+    handle.yield_now().await;
+    let starved = pool.starved().expect("the other holder has no buffer");
+    assert_eq!((starved.group, order.borrow().len()), (0, 0));
+    drop(rest);
+    of_other.await.expect("no panic");
+    assert_eq!(*order.borrow(), ["other"]);
+    drop(held);
+    of_greedy.await.expect("no panic");
+    assert_eq!(*order.borrow(), ["other", "greedy"]);
+    assert_eq!((pool.starved(), greedy.bytes()), (None, 0));
+}
+
+pub(crate) async fn unused_memory_returns_to_the_system(handle: Handle) {
+    let pool = handle.pool();
+    drop(take_all(&handle, 1 << 20));
+    let kept = pool.take(1 << 20).expect("all buffers are free");
+    pool.trim();
+    assert!(
+        pool.used_bytes() > 8 << 20,
+        "it was used since the last call"
+    );
+    pool.trim();
+    assert!(pool.used_bytes() < 4 << 20, "one slab is in use");
+    drop(kept);
+    assert!(pool.take(8 << 20).is_some());
+}

@@ -1,6 +1,7 @@
 //! One transport connection: drives its core and does what the core asks for.
 
 mod receive;
+mod reclaim;
 mod send;
 mod serve;
 
@@ -20,7 +21,7 @@ use proto::notice::Notice;
 use proto::server;
 use proto::time::{Instant, Now};
 use proto::violation::Violation;
-use ring::{Handle, Signal};
+use ring::{Handle, JobSource, Signal};
 use tracing::{error, info, warn};
 
 use crate::datapath::{self, Context, Frame, Output, Started, Target};
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     received: Cell<u64>,
     /// Bytes sent since then.
     sent: Cell<u64>,
+    /// Acknowledged bytes at a time: the last progress of the running send.
+    progress: Cell<(u64, std::time::Instant)>,
     /// Raised when frames are queued, and when the connection ends.
     to_send: Signal,
     /// Number of pending operations.
@@ -101,13 +104,19 @@ impl Connection {
             effects: Effects::new(),
             permit,
         };
+        let context = Context::new(worker, transport, stream, peer);
+        context.source.set(JobSource {
+            group: 0,
+            member: id.0,
+        });
         Rc::new(Self {
-            context: Context::new(worker, transport, stream, peer),
+            context,
             state: RefCell::new(state),
             timer: Timer::default(),
             since: SystemTime::now(),
             received: Cell::new(0),
             sent: Cell::new(0),
+            progress: Cell::new((0, std::time::Instant::now())),
             to_send: Signal::default(),
             pending: Cell::new(0),
             completed: Signal::default(),
@@ -334,6 +343,7 @@ impl Connection {
     fn note_login(&self, state: &mut State, account: &Account) {
         state.permit.log_in(account.kind == AccountKind::Named);
         self.context.stream.trust();
+        self.context.charge(account);
         let (peer, transport) = (self.peer(), self.context.transport);
         let (user, kind) = (&account.name, account.kind);
         if kind == AccountKind::Named {

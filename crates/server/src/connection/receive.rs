@@ -17,12 +17,16 @@ use crate::datapath::{Frame, frame_start};
 /// Missing bytes from which on the rest of a frame is received into its own buffer.
 const DIRECT_BYTES: usize = 32 << 10;
 
+/// Most received bytes of a frame that gives its buffer back: they stay in plain memory.
+const RETAINED_BYTES: usize = 1 << 20;
+
 /// Receives and handles frames until the peer closes or the connection ends.
 pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
     let mut frames = Frames {
         connection,
         receiver: Receiver::default(),
         deadline: None,
+        rest: Vec::new(),
     };
     loop {
         connection.may_receive().await;
@@ -94,16 +98,23 @@ struct Frames<'a> {
     receiver: Receiver,
     /// Time by which the incomplete frame must be complete, counted from its first bytes.
     deadline: Option<Instant>,
+    /// Received bytes after the frame that was completed last.
+    rest: Vec<u8>,
 }
 
 impl Frames<'_> {
     /// The next bytes. An incomplete frame must continue in time.
     async fn chunk(&mut self) -> io::Result<Chunk> {
         let connection = self.connection;
+        if !self.receiver.is_inside_frame() {
+            self.deadline = None;
+        }
+        if !self.rest.is_empty() {
+            return Ok(Chunk::from(std::mem::take(&mut self.rest)));
+        }
         if self.receiver.is_inside_frame() {
             return self.in_time(connection.context.stream.recv()).await?;
         }
-        self.deadline = None;
         connection.context.stream.recv().await
     }
 
@@ -138,14 +149,15 @@ impl Frames<'_> {
 
     /// Receives the rest of a long frame into a buffer, and handles the frame.
     async fn direct(&mut self, partial: Partial<()>) -> io::Result<()> {
-        let pool = self.connection.handle().pool();
+        let largest = self.connection.handle().pool().largest();
         let (len, received) = (partial.message_len, partial.start());
         let start = match self.connection.context.worker.shares().is_any_direct {
-            true => frame_start(received, len, pool.largest()),
+            true => frame_start(received, len, largest),
             false => 0,
         };
         let (filled, end) = (start + received.len(), start + len);
-        let buffer = match pool.take(end) {
+        let holder = &self.connection.context.holder;
+        let buffer = match holder.take(end) {
             Some(mut buffer) => {
                 buffer[start..filled].copy_from_slice(received);
                 drop(partial);
@@ -154,21 +166,70 @@ impl Frames<'_> {
             None => {
                 // Other connections receive into the chunk while this one waits for memory.
                 let received = partial.into_start();
-                let mut buffer: Buffer = self.in_time(pool.take_or_wait(end)).await?;
-                buffer[start..filled].copy_from_slice(&received);
-                buffer
+                self.buffer_with(&received, start, end).await?
             }
         };
-        let receive = self
-            .connection
-            .context
-            .stream
-            .recv_into(buffer, filled..end);
-        let (result, buffer) = self.in_time(receive).await?;
-        result?;
+        let buffer = self.fill(buffer, start, filled, end).await?;
         self.connection.note_received(end - filled);
         let mut frame = Frame::Owned(Some(buffer), start..end);
         self.connection.handle_frame(&mut frame);
         Ok(())
+    }
+
+    /// Waits for a buffer of `end` bytes, and copies the received bytes to `start`.
+    async fn buffer_with(
+        &mut self,
+        received: &[u8],
+        start: usize,
+        end: usize,
+    ) -> io::Result<Buffer> {
+        let context = &self.connection.context;
+        context.worker.shortage.raise();
+        let mut buffer: Buffer = self.in_time(context.holder.take_or_wait(end)).await?;
+        buffer[start..start + received.len()].copy_from_slice(received);
+        Ok(buffer)
+    }
+
+    /// Receives the rest of a frame, from `filled` to `end`. If other connections need the buffer
+    /// and the peer is silent, the frame gives the buffer back, and takes one again when the peer
+    /// continues.
+    async fn fill(
+        &mut self,
+        mut buffer: Buffer,
+        start: usize,
+        mut filled: usize,
+        end: usize,
+    ) -> io::Result<Buffer> {
+        let context = Rc::clone(&self.connection.context);
+        context.give_back.lower();
+        while filled < end {
+            context.arriving.set(Some(Instant::now()));
+            let (stream, interrupt) = (&context.stream, &context.give_back);
+            let receiving = stream.recv_part_into(buffer, filled..end, interrupt);
+            let received = self.in_time(receiving).await;
+            context.arriving.set(None);
+            let (result, returned) = received?;
+            buffer = returned;
+            filled += result?;
+            if context.give_back.is_raised() && filled < end {
+                context.give_back.lower();
+                if filled - start <= RETAINED_BYTES {
+                    let mut received = buffer[start..filled].to_vec();
+                    drop(buffer);
+                    let chunk = self.in_time(context.stream.recv()).await??;
+                    if chunk.is_empty() {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    // Later frames may follow in the chunk: their bytes must not get lost.
+                    let count = chunk.len().min(end - filled);
+                    received.extend_from_slice(&chunk[..count]);
+                    self.rest = chunk[count..].to_vec();
+                    drop(chunk);
+                    filled += count;
+                    buffer = self.buffer_with(&received, start, end).await?;
+                }
+            }
+        }
+        Ok(buffer)
     }
 }

@@ -19,6 +19,9 @@ const MIN_RATE: usize = 16 << 10;
 /// of the send for this time. It is enough for all queued responses on a link of 600 kbit/s.
 const MAX_SEND_TIME: Duration = Duration::from_secs(900);
 
+/// Shortest send, in bytes, of which the connection notes the progress from its start.
+const NOTED_BYTES: usize = 256 << 10;
+
 /// Guard of the sending task: the connection ends with it.
 struct Sending(Rc<Connection>);
 
@@ -77,6 +80,10 @@ impl Connection {
         let seconds = u64::try_from(bytes / MIN_RATE).unwrap_or(u64::MAX);
         let send_time = Duration::from_secs(seconds).min(MAX_SEND_TIME);
         let limit = context.worker.frame_timeout() + send_time;
+        // A short send fits into the socket: it needs no system call for its progress.
+        if bytes >= NOTED_BYTES {
+            self.note_send();
+        }
         context.sending.set(bytes);
         let sending = self.handle().timeout(limit, context.stream.send(parts));
         let sent = sending.await;

@@ -1,16 +1,25 @@
 //! What an operation of the data path needs to know about its connection.
 
 use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use net::{Framing, Outbox, Payloads, Stream, Transport};
 use proto::effect::Outcome;
-use ring::{Handle, Signal};
+use proto::login::Account;
+use ring::{Buffer, Handle, Holder, JobSource, Signal};
+use wire::Status;
 
 use super::logins::Logins;
 use super::rdma_quota::RdmaQuota;
 use crate::worker_context::WorkerContext;
+
+/// Longest time that a request waits for a buffer of the pool. Clients give up after 60 s.
+const BUFFER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for a member of a compound if other members hold buffers.
+const COMPOUND_BUFFER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One connection, as the operations of the data path see it. Running operations keep it alive.
 pub(crate) struct Context {
@@ -27,6 +36,14 @@ pub(crate) struct Context {
     pub(crate) sending: Cell<usize>,
     /// Raised when response memory is released: after a send, or when a READ ends.
     pub(crate) released: Signal,
+    /// The buffers of the connection, which count for its user.
+    pub(crate) holder: Holder,
+    /// The connection and its user, for the threads that run blocking operations in turn.
+    pub(crate) source: Cell<JobSource>,
+    /// Time of the last progress of the frame that arrives in a buffer; `None` without one.
+    pub(crate) arriving: Cell<Option<Instant>>,
+    /// Raised when the arriving frame must give its buffer back.
+    pub(crate) give_back: Signal,
     pub(super) logins: RefCell<Logins>,
     /// Quota of the buffers for RDMA.
     pub(super) rdma: Rc<RdmaQuota>,
@@ -59,7 +76,12 @@ impl Context {
         stream: Stream,
         peer: SocketAddr,
     ) -> Rc<Self> {
+        let holder = worker.handle.pool().holder();
         Rc::new(Self {
+            holder,
+            source: Cell::default(),
+            arriving: Cell::default(),
+            give_back: Signal::default(),
             worker,
             peer,
             transport,
@@ -78,8 +100,38 @@ impl Context {
         })
     }
 
+    /// Charges buffers and blocking operations of the connection to the user of a login.
+    pub(crate) fn charge(&self, account: &Account) {
+        let mut hasher = DefaultHasher::new();
+        (account.kind as u8, &account.name).hash(&mut hasher);
+        // Group 0 is for connections without a login.
+        let group = hasher.finish() | 1;
+        self.holder.set_group(group);
+        let source = self.source.get();
+        self.source.set(JobSource { group, ..source });
+    }
+
     pub(crate) fn handle(&self) -> &Handle {
         &self.worker.handle
+    }
+
+    /// Takes a buffer of the pool. Waits for its turn while the pool is short.
+    ///
+    /// # Errors
+    /// INSUFFICIENT_RESOURCES after a time limit.
+    pub(super) async fn buffer(&self, bytes: usize) -> Result<Buffer, Status> {
+        if let Some(buffer) = self.holder.take(bytes) {
+            return Ok(buffer);
+        }
+        self.worker.shortage.raise();
+        let limit = match self.output.borrow().payloads.buffer_bytes() {
+            0 => BUFFER_TIMEOUT,
+            _ => COMPOUND_BUFFER_TIMEOUT,
+        };
+        let waiting = self
+            .handle()
+            .timeout(limit, self.holder.take_or_wait(bytes));
+        waiting.await.map_err(|_| Status::INSUFFICIENT_RESOURCES)
     }
 
     /// Waits until response memory is released.

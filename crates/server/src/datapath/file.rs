@@ -65,6 +65,9 @@ pub(crate) fn execute(
             }
         }
     };
-    let handle = context.handle().clone();
-    Started::Pending(async move { handle.blocking(move || job.run()).await.into() })
+    let (handle, source) = (context.handle().clone(), context.source.get());
+    Started::Pending(async move {
+        let running = handle.blocking_for(source, move || job.run());
+        running.await.into()
+    })
 }

@@ -83,7 +83,10 @@ async fn run_blocking_step(
         let authenticated = run_step(&mut acceptor, &token, peer);
         (acceptor, authenticated)
     };
-    let (acceptor, authenticated) = context.handle().blocking(step).await;
+    let (acceptor, authenticated) = context
+        .handle()
+        .blocking_for(context.source.get(), step)
+        .await;
     end_step(context, conversation, acceptor);
     authenticated
 }

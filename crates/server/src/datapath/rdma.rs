@@ -66,7 +66,10 @@ pub(crate) fn read(
             Some(held) => held,
             None => {
                 let length = direct::buffer_len(direct.as_ref(), &span);
-                reserved_buffer(&context, length).await
+                match reserved_buffer(&context, length).await {
+                    Ok(held) => held,
+                    Err(status) => return Outcome::Failed(status),
+                }
             }
         };
         let (result, buffer) = read_file(&context, &span, buffer, direct).await;
@@ -80,16 +83,19 @@ type CachedRead = (Attempt<Result<usize, Status>>, Buffer, RdmaReservation);
 /// Reads cached data into a buffer; `None` if no buffer is available now.
 fn read_cached(context: &Context, span: &Span) -> Option<CachedRead> {
     let reservation = context.rdma.reserve(span.length)?;
-    let mut buffer = context.handle().pool().take(span.length)?;
+    let mut buffer = context.holder.take(span.length)?;
     let bytes = &mut buffer[..span.length];
     let attempt = (span.file_system).read(span.file, span.offset, bytes, Effort::Cached);
     Some((attempt, buffer, reservation))
 }
 
-async fn reserved_buffer(context: &Context, length: usize) -> (RdmaReservation, Buffer) {
+async fn reserved_buffer(
+    context: &Context,
+    length: usize,
+) -> Result<(RdmaReservation, Buffer), Status> {
     let reservation = context.rdma.reserve_or_wait(length).await;
-    let buffer = context.handle().pool().take_or_wait(length).await;
-    (reservation, buffer)
+    let buffer = context.buffer(length).await?;
+    Ok((reservation, buffer))
 }
 
 /// Posts the RDMA WRITE of the read bytes.
@@ -130,7 +136,10 @@ pub(crate) fn write(
     let length = usize::try_from(total).expect("the core bounds a WRITE");
     let context = Rc::clone(context);
     Started::Pending(async move {
-        let (_reservation, buffer) = reserved_buffer(&context, length).await;
+        let (_reservation, buffer) = match reserved_buffer(&context, length).await {
+            Ok(held) => held,
+            Err(status) => return Outcome::Failed(status),
+        };
         let reading = client_memory(&context).read(&pieces, buffer, 0..length);
         let (result, buffer) = reading.await;
         if let Err(error) = result {

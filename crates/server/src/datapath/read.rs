@@ -47,7 +47,7 @@ pub(crate) fn read(
         let whole = Ok(view.len());
         return Started::Done(outcome::read(context, whole, |_| PayloadBytes::View(view)));
     }
-    let buffer = reservation.map(|reservation| (reservation, context.handle().pool().take(length)));
+    let buffer = reservation.map(|reservation| (reservation, context.holder.take(length)));
     let Some((reservation, Some(mut buffer))) = buffer else {
         return Started::Pending(read_later(context, span, None, None));
     };
@@ -119,7 +119,7 @@ async fn reserved_buffer(
     bytes: usize,
 ) -> Result<(AnswerReservation, Buffer), Status> {
     let reservation = reserve_or_wait(context, bytes).await?;
-    let buffer = context.handle().pool().take_or_wait(bytes).await;
+    let buffer = context.buffer(bytes).await?;
     Ok((reservation, buffer))
 }
 

@@ -14,9 +14,9 @@ pub(crate) fn store(
     operation: StoreOp,
 ) -> Started<impl Future<Output = Outcome> + use<>> {
     let shared = Arc::clone(&context.worker.shared);
-    let handle = context.handle().clone();
+    let (handle, source) = (context.handle().clone(), context.source.get());
     Started::Pending(async move {
         let execute = move || shared.store.execute(operation);
-        handle.blocking(execute).await.into()
+        handle.blocking_for(source, execute).await.into()
     })
 }

@@ -153,7 +153,10 @@ async fn write_waiting(context: &Context, target: Target, source: Source) -> Res
             Attempt::WouldBlock => unreachable!("a blocking write blocks"),
         }
     };
-    context.handle().blocking(write).await
+    context
+        .handle()
+        .blocking_for(context.source.get(), write)
+        .await
 }
 
 async fn write_file(

@@ -1,6 +1,7 @@
 //! A worker: one thread with its ring, its listeners and its connections.
 
 mod quic;
+mod reclaim;
 mod server_driver;
 mod smbdirect;
 mod tcp;
@@ -129,6 +130,8 @@ impl Worker {
                 tasks.push(self.handle().spawn(accepting));
             }
         }
+        let reclaiming = Rc::clone(self).reclaim_memory();
+        tasks.push(self.handle().spawn(reclaiming));
         if self.context.index == 0 {
             let refreshing = Rc::clone(self).refresh_interfaces();
             tasks.push(self.handle().spawn(refreshing));
