@@ -124,7 +124,8 @@ impl Connection {
         self.phase == Phase::Ready
     }
 
-    /// Returns whether the connection has ended; it then ignores all calls.
+    /// Returns whether the connection has ended. It then accepts no messages and has no further
+    /// effects.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
