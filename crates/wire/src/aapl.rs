@@ -83,8 +83,8 @@ pub enum AaplRequest<'a> {
 }
 
 impl<'a> AaplRequest<'a> {
-    /// Decodes the data of an AAPL context in a CREATE request. Fails when `bytes` is too short for
-    /// its command.
+    /// Decodes the data of an AAPL create context in a CREATE request. Fails when `bytes` is too
+    /// short for its command.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let command = AaplCommand(reader.u32("CommandCode")?);
@@ -99,7 +99,7 @@ impl<'a> AaplRequest<'a> {
         })
     }
 
-    /// Appends the data of the AAPL context of a CREATE request to `out`.
+    /// Appends the data of the AAPL create context of a CREATE request to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::ServerQuery {
@@ -139,8 +139,8 @@ pub struct AaplReply<'a> {
 }
 
 impl<'a> AaplReply<'a> {
-    /// Decodes the data of an AAPL context in a CREATE response. Fails when `bytes` is too short,
-    /// or the command is not SERVER_QUERY.
+    /// Decodes the data of an AAPL create context in a CREATE response. Fails when `bytes` is too
+    /// short, or the command is not SERVER_QUERY.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let command = reader.u32("CommandCode")?;
@@ -180,8 +180,8 @@ impl<'a> AaplReply<'a> {
         fields
     }
 
-    /// Appends the data of the AAPL context of a CREATE response to `out`. Panics when the model is
-    /// 4 GiB or longer.
+    /// Appends the data of the AAPL create context of a CREATE response to `out`. Panics when the
+    /// model is 4 GiB or longer.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_head(out, AaplCommand::SERVER_QUERY);
         out.put_u64(self.fields().0);

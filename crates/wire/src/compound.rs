@@ -21,7 +21,7 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Creates the iterator over the messages of `frame`, which has no transport header. An empty
+    /// Makes the iterator over the messages of `frame`, which has no transport header. An empty
     /// frame has no messages.
     pub fn new(frame: &'a [u8]) -> Self {
         Self { left: frame }

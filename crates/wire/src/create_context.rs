@@ -195,8 +195,8 @@ fn check_length(data: &[u8], field: &'static str, length: usize) -> Result<(), D
     }
 }
 
-/// Data of a MAXIMAL_ACCESS (MxAc) context in a request: the client queries its maximal access
-/// rights to the file. \[MS-SMB2\] 2.2.13.2.5
+/// Data of a MAXIMAL_ACCESS (MxAc) create context in a request: the client queries its maximal
+/// access rights to the file. \[MS-SMB2\] 2.2.13.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessRequest {
     /// The server returns the rights only if the file was written after this time; `None` always
@@ -205,7 +205,8 @@ pub struct MaximalAccessRequest {
 }
 
 impl MaximalAccessRequest {
-    /// Decodes the data of an MxAc request context. Fails unless `data` has 0 or 8 bytes.
+    /// Decodes the data of a MAXIMAL_ACCESS (MxAc) create context in a request. Fails unless `data`
+    /// has 0 or 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         if data.is_empty() {
             return Ok(Self { timestamp: None });
@@ -215,7 +216,8 @@ impl MaximalAccessRequest {
         Ok(Self { timestamp })
     }
 
-    /// Encodes the data of an MxAc request context: 8 bytes, or 0 without a timestamp.
+    /// Encodes the data of a MAXIMAL_ACCESS (MxAc) create context in a request: 8 bytes, or 0
+    /// without a timestamp.
     pub fn encode(&self) -> Vec<u8> {
         match self.timestamp {
             Some(timestamp) => timestamp.0.to_le_bytes().to_vec(),
@@ -224,8 +226,8 @@ impl MaximalAccessRequest {
     }
 }
 
-/// Data of a MAXIMAL_ACCESS (MxAc) context in a response: the user's maximal access rights to the
-/// opened file. \[MS-SMB2\] 2.2.14.2.5
+/// Data of a MAXIMAL_ACCESS (MxAc) create context in a response: the user's maximal access rights
+/// to the opened file. \[MS-SMB2\] 2.2.14.2.5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaximalAccessResponse {
     /// Result of the server's query: `maximal_access` is valid if it is SUCCESS.
@@ -235,7 +237,8 @@ pub struct MaximalAccessResponse {
 }
 
 impl MaximalAccessResponse {
-    /// Decodes the data of an MxAc response context. Fails unless `data` has 8 bytes.
+    /// Decodes the data of a MAXIMAL_ACCESS (MxAc) create context in a response. Fails unless
+    /// `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "MxAc", 8)?;
         let mut reader = Reader::new(data);
@@ -245,7 +248,7 @@ impl MaximalAccessResponse {
         })
     }
 
-    /// Encodes the data of an MxAc response context: 8 bytes.
+    /// Encodes the data of a MAXIMAL_ACCESS (MxAc) create context in a response: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.query_status.0);
@@ -254,8 +257,8 @@ impl MaximalAccessResponse {
     }
 }
 
-/// Data of an ON_DISK_ID (QFid) context in a response: the identifiers of the file and its volume.
-/// The context of the request has no data. \[MS-SMB2\] 2.2.14.2.9
+/// Data of an ON_DISK_ID (QFid) create context in a response: the identifiers of the file and its
+/// volume. The context of the request has no data. \[MS-SMB2\] 2.2.14.2.9
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnDiskIdResponse {
     /// Identifier of the file, unique on its volume.
@@ -265,7 +268,8 @@ pub struct OnDiskIdResponse {
 }
 
 impl OnDiskIdResponse {
-    /// Decodes the data of a QFid response context. Fails unless `data` has 32 bytes.
+    /// Decodes the data of an ON_DISK_ID (QFid) create context in a response. Fails unless `data`
+    /// has 32 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "QFid", 32)?;
         let mut reader = Reader::new(data);
@@ -275,7 +279,8 @@ impl OnDiskIdResponse {
         })
     }
 
-    /// Encodes the data of a QFid response context: 32 bytes, the last 16 of which are zero.
+    /// Encodes the data of an ON_DISK_ID (QFid) create context in a response: 32 bytes, the last 16
+    /// of which are zero.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u64(self.disk_file_id);
@@ -285,8 +290,8 @@ impl OnDiskIdResponse {
     }
 }
 
-/// Data of an ALLOCATION_SIZE (AlSi) context in a request: the client asks to reserve space for a
-/// new file. \[MS-SMB2\] 2.2.13.2.6
+/// Data of an ALLOCATION_SIZE (AlSi) create context in a request: the client asks to reserve space
+/// for a new file. \[MS-SMB2\] 2.2.13.2.6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationSize {
     /// Space to allocate for a new file, in bytes.
@@ -294,20 +299,21 @@ pub struct AllocationSize {
 }
 
 impl AllocationSize {
-    /// Decodes the data of an AlSi context. Fails unless `data` has 8 bytes.
+    /// Decodes the data of an ALLOCATION_SIZE (AlSi) create context. Fails unless `data` has 8
+    /// bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "AlSi", 8)?;
         let allocation_size = Reader::new(data).u64("AllocationSize")?;
         Ok(Self { allocation_size })
     }
 
-    /// Encodes the data of an AlSi context: 8 bytes.
+    /// Encodes the data of an ALLOCATION_SIZE (AlSi) create context: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.allocation_size.to_le_bytes().to_vec()
     }
 }
 
-/// Data of a TIMEWARP (TWrp) context in a request: the client opens the file as it was in a
+/// Data of a TIMEWARP (TWrp) create context in a request: the client opens the file as it was in a
 /// snapshot. \[MS-SMB2\] 2.2.13.2.7
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timewarp {
@@ -316,14 +322,14 @@ pub struct Timewarp {
 }
 
 impl Timewarp {
-    /// Decodes the data of a TWrp context. Fails unless `data` has 8 bytes.
+    /// Decodes the data of a TIMEWARP (TWrp) create context. Fails unless `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "TWrp", 8)?;
         let timestamp = FileTime(Reader::new(data).u64("Timestamp")?);
         Ok(Self { timestamp })
     }
 
-    /// Encodes the data of a TWrp context: 8 bytes.
+    /// Encodes the data of a TIMEWARP (TWrp) create context: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.timestamp.0.to_le_bytes().to_vec()
     }

@@ -20,7 +20,7 @@ impl<'a> Reader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// Creates a reader of the body of an SMB2 message: the bytes after its 64-byte header. Fails
+    /// Makes a reader of the body of an SMB2 message: the bytes after its 64-byte header. Fails
     /// when the message is shorter than a header; the error contains `field`.
     pub fn body(message: &'a [u8], field: &'static str) -> Result<Self, DecodeError> {
         let mut reader = Self::new(message);

@@ -107,8 +107,8 @@ const MAX_ENCODED_LEN: usize = 255;
 /// A NetBIOS name: 15 characters, padded with spaces, and a suffix byte for the type of service.
 /// RFC 1001 5.2
 ///
-/// A decoder checks the scope after the name and discards it, because no current system uses
-/// scopes.
+/// An encoded name may have a NetBIOS scope after it, which decoding checks and discards, because
+/// no current system uses scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NetbiosName(pub [u8; NAME_LEN]);
 

@@ -17,8 +17,8 @@ use crate::time::FileTime;
 const REQUEST_LEN: usize = 36;
 const RESPONSE_LEN: usize = 64;
 
-/// A NEGOTIATE request, the first message of a connection: the client offers SMB dialects and their
-/// parameters. \[MS-SMB2\] 2.2.3
+/// A NEGOTIATE request, the first SMB2 request of a connection: the client offers SMB dialects and
+/// their parameters. \[MS-SMB2\] 2.2.3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Whether the client supports message signing or requires it.

@@ -211,8 +211,8 @@ pub struct PreauthIntegrity<'a> {
 }
 
 impl<'a> PreauthIntegrity<'a> {
-    /// Decodes the data of a PREAUTH_INTEGRITY_CAPABILITIES context. Fails when `data` is shorter
-    /// than its counts require.
+    /// Decodes the data of a PREAUTH_INTEGRITY_CAPABILITIES negotiate context. Fails when `data` is
+    /// shorter than its counts require.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("HashAlgorithmCount")?;
@@ -223,7 +223,7 @@ impl<'a> PreauthIntegrity<'a> {
         })
     }
 
-    /// Encodes the data of a PREAUTH_INTEGRITY_CAPABILITIES context.
+    /// Encodes the data of a PREAUTH_INTEGRITY_CAPABILITIES negotiate context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.hash_algorithms.len()));
@@ -246,8 +246,8 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// Decodes the data of an ENCRYPTION_CAPABILITIES context. Fails when `data` is shorter than
-    /// its count requires.
+    /// Decodes the data of an ENCRYPTION_CAPABILITIES negotiate context. Fails when `data` is
+    /// shorter than its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("CipherCount")?;
@@ -255,7 +255,7 @@ impl Encryption {
         Ok(Self { ciphers })
     }
 
-    /// Encodes the data of an ENCRYPTION_CAPABILITIES context.
+    /// Encodes the data of an ENCRYPTION_CAPABILITIES negotiate context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.ciphers.len()));
@@ -279,8 +279,8 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// Decodes the data of a COMPRESSION_CAPABILITIES context. Fails when `data` is shorter than
-    /// its count requires.
+    /// Decodes the data of a COMPRESSION_CAPABILITIES negotiate context. Fails when `data` is
+    /// shorter than its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("CompressionAlgorithmCount")?;
@@ -291,7 +291,7 @@ impl Compression {
         Ok(Self { flags, algorithms })
     }
 
-    /// Encodes the data of a COMPRESSION_CAPABILITIES context.
+    /// Encodes the data of a COMPRESSION_CAPABILITIES negotiate context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.algorithms.len()));
@@ -316,7 +316,7 @@ impl<'a> NetName<'a> {
         Self(Utf16(data))
     }
 
-    /// Encodes the data of a NETNAME_NEGOTIATE_CONTEXT_ID context.
+    /// Encodes the data of a NETNAME_NEGOTIATE_CONTEXT_ID negotiate context.
     pub fn encode(&self) -> Vec<u8> {
         self.0.0.to_vec()
     }
@@ -332,14 +332,14 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Decodes the data of a TRANSPORT_CAPABILITIES context. Fails when `data` has less than 4
-    /// bytes.
+    /// Decodes the data of a TRANSPORT_CAPABILITIES negotiate context. Fails when `data` has less
+    /// than 4 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let flags = TransportFlags(Reader::new(data).u32("Flags")?);
         Ok(Self { flags })
     }
 
-    /// Encodes the data of a TRANSPORT_CAPABILITIES context: 4 bytes.
+    /// Encodes the data of a TRANSPORT_CAPABILITIES negotiate context: 4 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.flags.0.to_le_bytes().to_vec()
     }
@@ -355,8 +355,8 @@ pub struct RdmaTransforms {
 }
 
 impl RdmaTransforms {
-    /// Decodes the data of an RDMA_TRANSFORM_CAPABILITIES context. Fails when `data` is shorter
-    /// than its count requires.
+    /// Decodes the data of an RDMA_TRANSFORM_CAPABILITIES negotiate context. Fails when `data` is
+    /// shorter than its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("TransformCount")?;
@@ -365,7 +365,7 @@ impl RdmaTransforms {
         Ok(Self { transforms })
     }
 
-    /// Encodes the data of an RDMA_TRANSFORM_CAPABILITIES context.
+    /// Encodes the data of an RDMA_TRANSFORM_CAPABILITIES negotiate context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.transforms.len()));
@@ -387,8 +387,8 @@ pub struct Signing {
 }
 
 impl Signing {
-    /// Decodes the data of a SIGNING_CAPABILITIES context. Fails when `data` is shorter than its
-    /// count requires.
+    /// Decodes the data of a SIGNING_CAPABILITIES negotiate context. Fails when `data` is shorter
+    /// than its count requires.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         let count = reader.u16("SigningAlgorithmCount")?;
@@ -396,7 +396,7 @@ impl Signing {
         Ok(Self { algorithms })
     }
 
-    /// Encodes the data of a SIGNING_CAPABILITIES context.
+    /// Encodes the data of a SIGNING_CAPABILITIES negotiate context.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u16(u16_of(self.algorithms.len()));

@@ -8,15 +8,15 @@ use crate::error::DecodeError;
 use crate::ids::{FileId, Guid};
 use crate::open_enum::open_flags;
 
-/// Data of a DURABLE_REQUEST (DHnQ) context in a request for a durable open of version 1: 16
+/// Data of a DURABLE_REQUEST (DHnQ) create context in a request for a durable open of version 1: 16
 /// reserved bytes, which are zero. \[MS-SMB2\] 2.2.13.2.3
 pub const DURABLE_REQUEST_DATA: [u8; 16] = [0; 16];
-/// Data of a DURABLE_REQUEST (DHnQ) context in a response that grants a durable open of version 1:
-/// 8 reserved bytes, which are zero. \[MS-SMB2\] 2.2.14.2.3
+/// Data of a DURABLE_REQUEST (DHnQ) create context in a response that grants a durable open of
+/// version 1: 8 reserved bytes, which are zero. \[MS-SMB2\] 2.2.14.2.3
 pub const DURABLE_RESPONSE_DATA: [u8; 8] = [0; 8];
 
-/// Data of a DURABLE_RECONNECT (DHnC) context in a request: the client reconnects to a durable open
-/// of version 1. The response has no such context. \[MS-SMB2\] 2.2.13.2.4
+/// Data of a DURABLE_RECONNECT (DHnC) create context in a request: the client reconnects to a
+/// durable open of version 1. The response has no such context. \[MS-SMB2\] 2.2.13.2.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableReconnect {
     /// FileId of the durable open, from the CREATE response before the connection was lost.
@@ -24,14 +24,15 @@ pub struct DurableReconnect {
 }
 
 impl DurableReconnect {
-    /// Decodes the data of a DHnC context. Fails unless `data` has 16 bytes.
+    /// Decodes the data of a DURABLE_RECONNECT (DHnC) create context. Fails unless `data` has 16
+    /// bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DHnC", 16)?;
         let file_id = Reader::new(data).file_id("DHnC")?;
         Ok(Self { file_id })
     }
 
-    /// Encodes the data of a DHnC context: 16 bytes.
+    /// Encodes the data of a DURABLE_RECONNECT (DHnC) create context: 16 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_file_id(self.file_id);
@@ -47,8 +48,8 @@ open_flags! {
     }
 }
 
-/// Data of a DURABLE_REQUEST_V2 (DH2Q) context in a request: the client asks the server to preserve
-/// the open when the connection is lost. \[MS-SMB2\] 2.2.13.2.11
+/// Data of a DURABLE_REQUEST_V2 (DH2Q) create context in a request: the client asks the server to
+/// preserve the open when the connection is lost. \[MS-SMB2\] 2.2.13.2.11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableRequestV2 {
     /// Time in ms that the server preserves the open without a connection; 0 selects the server's
@@ -63,7 +64,8 @@ pub struct DurableRequestV2 {
 }
 
 impl DurableRequestV2 {
-    /// Decodes the data of a DH2Q request context. Fails unless `data` has 32 bytes.
+    /// Decodes the data of a DURABLE_REQUEST_V2 (DH2Q) create context in a request. Fails unless
+    /// `data` has 32 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2Q", 32)?;
         let mut reader = Reader::new(data);
@@ -77,7 +79,7 @@ impl DurableRequestV2 {
         })
     }
 
-    /// Encodes the data of a DH2Q request context: 32 bytes.
+    /// Encodes the data of a DURABLE_REQUEST_V2 (DH2Q) create context in a request: 32 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.timeout_ms);
@@ -88,8 +90,8 @@ impl DurableRequestV2 {
     }
 }
 
-/// Data of a DURABLE_REQUEST_V2 (DH2Q) context in a response: the server granted a durable open.
-/// \[MS-SMB2\] 2.2.14.2.12
+/// Data of a DURABLE_REQUEST_V2 (DH2Q) create context in a response: the server granted a durable
+/// open. \[MS-SMB2\] 2.2.14.2.12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableResponseV2 {
     /// Time in ms that the server preserves the open without a connection.
@@ -100,7 +102,8 @@ pub struct DurableResponseV2 {
 }
 
 impl DurableResponseV2 {
-    /// Decodes the data of a DH2Q response context. Fails unless `data` has 8 bytes.
+    /// Decodes the data of a DURABLE_REQUEST_V2 (DH2Q) create context in a response. Fails unless
+    /// `data` has 8 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2Q", 8)?;
         let mut reader = Reader::new(data);
@@ -110,7 +113,7 @@ impl DurableResponseV2 {
         })
     }
 
-    /// Encodes the data of a DH2Q response context: 8 bytes.
+    /// Encodes the data of a DURABLE_REQUEST_V2 (DH2Q) create context in a response: 8 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.timeout_ms);
@@ -119,8 +122,9 @@ impl DurableResponseV2 {
     }
 }
 
-/// Data of a DURABLE_RECONNECT_V2 (DH2C) context in a request: the client reconnects to a durable
-/// or persistent open of version 2. The response has no such context. \[MS-SMB2\] 2.2.13.2.12
+/// Data of a DURABLE_RECONNECT_V2 (DH2C) create context in a request: the client reconnects to a
+/// durable or persistent open of version 2. The response has no such context.
+/// \[MS-SMB2\] 2.2.13.2.12
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableReconnectV2 {
     /// FileId of the durable open, from the CREATE response before the connection was lost.
@@ -132,7 +136,8 @@ pub struct DurableReconnectV2 {
 }
 
 impl DurableReconnectV2 {
-    /// Decodes the data of a DH2C context. Fails unless `data` has 36 bytes.
+    /// Decodes the data of a DURABLE_RECONNECT_V2 (DH2C) create context. Fails unless `data` has 36
+    /// bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "DH2C", 36)?;
         let mut reader = Reader::new(data);
@@ -143,7 +148,7 @@ impl DurableReconnectV2 {
         })
     }
 
-    /// Encodes the data of a DH2C context: 36 bytes.
+    /// Encodes the data of a DURABLE_RECONNECT_V2 (DH2C) create context: 36 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_file_id(self.file_id);

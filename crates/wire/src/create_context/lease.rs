@@ -65,8 +65,8 @@ impl Lease {
     /// Length in bytes of the data of a lease create context of version 2.
     pub const V2_LEN: usize = 52;
 
-    /// Decodes the data of an RqLs context; the length selects the version. Fails unless `data` has
-    /// 32 or 52 bytes.
+    /// Decodes the data of a LEASE (RqLs) create context; the length selects the version. Fails
+    /// unless `data` has 32 or 52 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         let is_v2 = data.len() == Self::V2_LEN;
         if !is_v2 {
@@ -93,7 +93,7 @@ impl Lease {
         })
     }
 
-    /// Encodes the data of an RqLs context: 52 bytes when `v2` is `Some`, else 32.
+    /// Encodes the data of a LEASE (RqLs) create context: 52 bytes when `v2` is `Some`, else 32.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put(&self.lease_key.0);

@@ -16,14 +16,14 @@ pub struct PosixRequest {
 }
 
 impl PosixRequest {
-    /// Decodes the data of a POSIX request context. Fails unless `data` has 4 bytes.
+    /// Decodes the data of a POSIX create context in a request. Fails unless `data` has 4 bytes.
     pub fn decode(data: &[u8]) -> Result<Self, DecodeError> {
         check_length(data, "POSIX", 4)?;
         let mode = Reader::new(data).u32("POSIX mode")?;
         Ok(Self { mode })
     }
 
-    /// Encodes the data of a POSIX request context: 4 bytes.
+    /// Encodes the data of a POSIX create context in a request: 4 bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.mode.to_le_bytes().to_vec()
     }
@@ -44,8 +44,8 @@ pub struct PosixResponse<'a> {
 }
 
 impl<'a> PosixResponse<'a> {
-    /// Decodes the data of a POSIX response context. Fails when `data` has less than 12 bytes; does
-    /// not check the SIDs.
+    /// Decodes the data of a POSIX create context in a response. Fails when `data` has less than 12
+    /// bytes; does not check the SIDs.
     pub fn decode(data: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(data);
         Ok(Self {
@@ -56,7 +56,7 @@ impl<'a> PosixResponse<'a> {
         })
     }
 
-    /// Encodes the data of a POSIX response context: 12 bytes, then the SIDs.
+    /// Encodes the data of a POSIX create context in a response: 12 bytes, then the SIDs.
     pub fn encode(&self) -> Vec<u8> {
         let mut data = Vec::new();
         data.put_u32(self.link_count);

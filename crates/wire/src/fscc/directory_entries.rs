@@ -22,7 +22,7 @@ pub struct DirectoryEntries<'a> {
 }
 
 impl<'a> DirectoryEntries<'a> {
-    /// Creates the iterator over the encoded entries in `bytes`. `None` for a class that lists no
+    /// Makes the iterator over the encoded entries in `bytes`. `None` for a class that lists no
     /// directory.
     pub fn new(class: FileInfoClass, bytes: &'a [u8]) -> Option<Self> {
         class.is_directory_class().then(|| Self {

@@ -92,14 +92,14 @@ impl EaWriter {
     }
 }
 
-/// Iterates over an encoded list of extended attributes (FILE_FULL_EA_INFORMATION). Malformed
-/// entries give errors. \[MS-FSCC\] 2.4.16
+/// Iterates over an encoded list of extended attributes (FILE_FULL_EA_INFORMATION). A malformed
+/// entry gives an error. \[MS-FSCC\] 2.4.16
 #[derive(Clone, Debug)]
 pub struct Eas<'a>(Chain<'a>);
 
 impl<'a> Eas<'a> {
-    /// Creates the iterator over the encoded attributes in `bytes`. A server answers an error of
-    /// the iteration with STATUS_EA_LIST_INCONSISTENT.
+    /// Makes the iterator over the encoded attributes in `bytes`. A server answers an error of the
+    /// iteration with STATUS_EA_LIST_INCONSISTENT.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_FULL_EA_INFORMATION", ALIGNMENT))
     }
@@ -115,12 +115,12 @@ impl<'a> Iterator for Eas<'a> {
 }
 
 /// Iterates over the names of the extended attributes that a client queries
-/// (FILE_GET_EA_INFORMATION). Malformed entries give errors. \[MS-FSCC\] 2.4.16.1
+/// (FILE_GET_EA_INFORMATION). A malformed entry gives an error. \[MS-FSCC\] 2.4.16.1
 #[derive(Clone, Debug)]
 pub struct EaNames<'a>(Chain<'a>);
 
 impl<'a> EaNames<'a> {
-    /// Creates the iterator over the encoded list of names in `bytes`.
+    /// Makes the iterator over the encoded list of names in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_GET_EA_INFORMATION", ALIGNMENT))
     }

@@ -101,7 +101,7 @@ impl NotifyWriter {
 pub struct NotifyEntries<'a>(Chain<'a>);
 
 impl<'a> NotifyEntries<'a> {
-    /// Creates the iterator over the encoded changes in `bytes`.
+    /// Makes the iterator over the encoded changes in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_NOTIFY_INFORMATION", ALIGNMENT))
     }

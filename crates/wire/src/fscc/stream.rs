@@ -73,7 +73,7 @@ impl StreamWriter {
 pub struct Streams<'a>(Chain<'a>);
 
 impl<'a> Streams<'a> {
-    /// Creates the iterator over the encoded streams in `bytes`.
+    /// Makes the iterator over the encoded streams in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_STREAM_INFORMATION", ALIGNMENT))
     }

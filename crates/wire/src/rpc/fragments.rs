@@ -17,7 +17,7 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Creates an empty buffer that accepts fragments of at most `max_fragment` bytes.
+    /// Makes an empty buffer that accepts fragments of at most `max_fragment` bytes.
     pub fn new(max_fragment: u16) -> Self {
         Self {
             bytes: Vec::new(),

@@ -90,7 +90,7 @@ impl Header {
     /// Length of the encoded header of an RPC fragment in bytes.
     pub const LEN: usize = 16;
 
-    /// Decodes the header at the start of a fragment. Fails when `fragment` is too short, the
+    /// Decodes the header at the start of an RPC fragment. Fails when `fragment` is too short, the
     /// version is not 5.0 or 5.1, or the stated length is less than the header.
     pub fn decode(fragment: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(fragment);

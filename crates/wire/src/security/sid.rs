@@ -85,12 +85,12 @@ impl Sid {
         is_valid.then(|| Self::known(authority, sub_authorities))
     }
 
-    /// Creates the SID of a Unix user as Samba does: S-1-22-1-uid.
+    /// Makes the SID of a Unix user as Samba does: S-1-22-1-uid.
     pub const fn unix_user(uid: u32) -> Self {
         Self::known(UNIX_AUTHORITY, &[1, uid])
     }
 
-    /// Creates the SID of a Unix group as Samba does: S-1-22-2-gid.
+    /// Makes the SID of a Unix group as Samba does: S-1-22-2-gid.
     pub const fn unix_group(gid: u32) -> Self {
         Self::known(UNIX_AUTHORITY, &[2, gid])
     }

@@ -79,7 +79,7 @@ pub struct ServerInfo {
     pub is_hidden: bool,
     /// Interval in seconds between the server's announcements to the network; level 102.
     pub announce: u32,
-    /// Maximum random addition to the interval of announcements, in milliseconds; level 102.
+    /// Maximum random variation of the interval of announcements, in milliseconds; level 102.
     pub announce_delta: u32,
     /// Number of users per license of the server; level 102.
     pub licenses: u32,
