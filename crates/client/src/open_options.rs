@@ -127,7 +127,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether the server deletes the file when the last open of it is closed. Default: no.
+    /// Sets whether the server deletes the file when all opens of the file are closed. Default: no.
     #[must_use]
     pub fn delete_on_close(mut self, delete_on_close: bool) -> Self {
         self.delete_on_close = delete_on_close;
@@ -164,8 +164,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets access rights that are requested in addition to those of `read`, `write` and `append`.
-    /// Default: none.
+    /// Sets access rights that the open requests in addition to those of `read`, `write` and
+    /// `append`. Default: none.
     #[must_use]
     pub fn access(mut self, access: AccessMask) -> Self {
         self.access = access;

@@ -137,8 +137,8 @@ pub struct Options {
     /// data in this request and in the requests in flight before it. `None` waits without a limit.
     /// Default: 60 seconds.
     pub request_timeout: Option<Duration>,
-    /// Idle time after which the client sends an ECHO. If no response arrives within the same time,
-    /// the connection counts as lost. Default: 60 seconds.
+    /// Time without a message from the server after which the client sends an ECHO request. If no
+    /// response arrives within the same time, the connection counts as lost. Default: 60 seconds.
     pub echo_interval: Duration,
     /// Number of I/O threads of the client. 0 selects one for each processor, at most 4. Default:
     /// 0.

@@ -72,9 +72,9 @@ impl Share {
         Ok(bytes.into())
     }
 
-    /// Reads a whole file of about `expected` bytes, which the caller knows from a listing, for
-    /// example. The bytes are in memory that the client allocates. A file of up to one mebibyte
-    /// takes one message if `expected` is right; otherwise the client needs further messages.
+    /// Reads a whole file of about `expected` bytes, which the caller knows, for example, from a
+    /// listing. Returns the bytes in memory that the client allocates. A file of up to 1 MiB takes
+    /// one message if `expected` is right; otherwise the client sends further messages.
     ///
     /// # Errors
     /// The file does not exist, the user may not read it, another open of it denies reading, or the

@@ -350,8 +350,9 @@ impl Share {
         self.volume_of("").await
     }
 
-    /// Queries the size and the free space of the volume that holds a file or directory. It can be
-    /// another one than that of the root, because servers can mount volumes below it.
+    /// Queries the size and the free space of the volume that holds the file or directory `path`,
+    /// relative to the root of the share. The volume can differ from that of the root, because
+    /// servers can mount volumes below it.
     ///
     /// # Errors
     /// The path does not exist, or the server reports an error.

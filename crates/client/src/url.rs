@@ -12,8 +12,7 @@ const MAX_URL_BYTES: usize = 128 * 1024;
 /// The location of a server, a share, or a file on a share.
 ///
 /// Parsed from an `smb://[[domain;]user@]host[:port][/share[/path]]` URL or a UNC name
-/// (`\\host\share\path` or `//host/share/path`). Displayed, it is a URL that parses to the same
-/// location.
+/// (`\\host\share\path` or `//host/share/path`). Its `Display` form is a URL of the same location.
 ///
 /// ```
 /// use smbeam_client::Url;
@@ -100,7 +99,8 @@ impl Url {
         }
     }
 
-    /// Returns a URL with the same server, share and user and with `path` in place of the path.
+    /// Returns a URL with the server, share and user of this URL, and with the given `path` in the
+    /// share.
     #[must_use]
     pub fn with_path(&self, path: &str) -> Self {
         Self {
