@@ -264,7 +264,7 @@ pub struct LimitsSection {
     pub sessions_per_connection: usize,
     /// Maximum number of connections of one session. Default: 32.
     pub channels_per_session: usize,
-    /// Maximum number of open files of one session. Default: 65,536.
+    /// Maximum number of open files, directories and pipes of one session. Default: 65,536.
     pub opens_per_session: usize,
     /// Maximum time that running requests may take when the server stops, in milliseconds. Default:
     /// 10 seconds.

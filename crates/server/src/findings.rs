@@ -26,8 +26,8 @@ pub struct Finding {
     pub is_error: bool,
     /// The configuration key that the finding is about, such as `server.users` or `share.guest`.
     pub key: &'static str,
-    /// Line of that key in the configuration file, from 1; `None` if no single line causes the
-    /// finding.
+    /// Line in the configuration file of the key or share that causes the finding, from 1; `None`
+    /// if no single line causes it.
     pub line: Option<usize>,
     /// Text for the administrator: the consequence of the configuration, and how to change it.
     pub message: String,

@@ -52,7 +52,7 @@ pub struct ServerStatus {
     pub workers: usize,
 }
 
-/// An address that the server listens on, in the status.
+/// An address that a running server listens on, as its [`Status`] shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListeningStatus {
     /// Transport of the connections: `tcp`, `nbt`, `quic` or `smbdirect`.
@@ -61,7 +61,7 @@ pub struct ListeningStatus {
     pub address: String,
 }
 
-/// A connection of a client, in the status.
+/// A connection of a client, as the [`Status`] of a running server shows it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionStatus {
     /// Identifier of the connection in the status: index of its worker, a dot, and its number on
@@ -93,7 +93,7 @@ pub struct ConnectionStatus {
     pub path: Option<PathStatus>,
 }
 
-/// Measurements of the network path of a QUIC connection, in the status.
+/// Measurements of the network path of a QUIC connection, as the [`Status`] of a server shows them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathStatus {
     /// Congestion controller of the server: `cubic`, `bbr` or `newreno`.
@@ -102,7 +102,8 @@ pub struct PathStatus {
     pub window: u64,
     /// Smoothed round-trip time of the path in microseconds.
     pub round_trip_us: u64,
-    /// Largest datagram that the path can carry, in bytes.
+    /// Largest datagram in bytes, without the headers of UDP and IP, that the network path
+    /// transports.
     pub datagram: u16,
     /// Number of datagrams that the server sent on the connection.
     pub datagrams_sent: u64,
@@ -123,7 +124,7 @@ impl From<net::quic::Path> for PathStatus {
     }
 }
 
-/// A session of a user, in the status.
+/// A session (login) of a user, as the [`Status`] of a running server shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionStatus {
     /// SessionId of the session, 16 hexadecimal digits.
@@ -151,7 +152,7 @@ pub struct SessionStatus {
     pub files: usize,
 }
 
-/// A connection of a session to a share (a tree connect), in the status.
+/// A connection of a session to a share (a tree connect), as the [`Status`] of a server shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TreeStatus {
     /// TreeId of the connection to the share.
@@ -160,7 +161,7 @@ pub struct TreeStatus {
     pub share: String,
 }
 
-/// An open file, directory or pipe, in the status.
+/// An open file, directory or pipe, as the [`Status`] of a running server shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileStatus {
     /// SessionId of the session that opened the file, 16 hexadecimal digits.
@@ -188,7 +189,7 @@ pub struct FileStatus {
     pub lock_count: usize,
 }
 
-/// A byte-range lock on an open file, in the status.
+/// A byte-range lock on an open file, as the [`Status`] of a running server shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LockStatus {
     /// Offset of the first locked byte in the file.

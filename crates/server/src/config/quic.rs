@@ -129,7 +129,8 @@ pub enum TransportSecurity {
     Accept,
 }
 
-/// The value of `quic.congestion`: congestion controller of QUIC connections.
+/// The value of `quic.congestion`: congestion controller of QUIC connections, for the data that the
+/// server sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionChoice {

@@ -24,8 +24,8 @@ pub struct RdmaSection {
     /// Kind of the RDMA devices: real or emulated. `None` (the default) stands for the devices of
     /// this machine.
     pub provider: Option<Spanned<RdmaProvider>>,
-    /// Directory with the sockets of emulated devices; clients on this machine use the same one.
-    /// Only valid with the provider `emulated`, which requires it; otherwise `None`.
+    /// Directory with the sockets of emulated devices; clients on this machine must use the same
+    /// directory. Required with the provider `emulated`; otherwise `None`.
     pub directory: Option<PathBuf>,
     /// Microseconds that a worker continues to poll a queue pair after its last completion before
     /// it waits for an interrupt, at most 10,000. Default: 0.

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::{Check, ConfigError, unplaced};
 
 /// The section `[tcp]` of the configuration: socket options of TCP and NetBIOS connections, and the
-/// worker that serves them.
+/// choice of the worker thread for a new connection.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSection {
