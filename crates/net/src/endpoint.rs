@@ -80,7 +80,7 @@ impl fmt::Display for Transport {
 /// `transport[:port]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// The transport of the connection.
+    /// Transport of the SMB2 messages: direct TCP, NetBIOS, QUIC or SMB Direct.
     pub transport: Transport,
     /// Port number: of TCP or UDP, or of RDMA for SMB Direct. For a server, 0 means that the kernel
     /// chooses the port.

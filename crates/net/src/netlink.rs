@@ -72,7 +72,8 @@ pub fn links() -> io::Result<Vec<Link>> {
     Ok(links)
 }
 
-/// Lists every usable address of all network interfaces.
+/// Lists the addresses of all network interfaces of this host. Omits IPv6 addresses that the kernel
+/// marks as tentative, duplicate or deprecated.
 ///
 /// # Errors
 /// The kernel refuses the request, or its answer is malformed.

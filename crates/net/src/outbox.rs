@@ -152,7 +152,8 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Returns the number of queued bytes, including prefixes and payloads.
+    /// Returns the number of bytes in the queue: headers, length prefixes and payloads (data of
+    /// READ responses and WRITE requests).
     pub fn queued(&self) -> usize {
         self.queued
     }

@@ -47,7 +47,8 @@ pub trait FrameHandler {
     fn has_ended(&self) -> bool;
 }
 
-/// Result of [`Receiver::take`]: the next action of the driver.
+/// Result of [`Receiver::take`]: the next action of the driver, the task that receives the bytes of
+/// the connection.
 #[derive(Debug)]
 pub enum Received<D> {
     /// The driver receives the next chunk.
@@ -87,8 +88,9 @@ impl<D> Partial<D> {
             .expect("a frame of known length has a prefix")
     }
 
-    /// Returns a copy of the [`start`](Self::start) and gives the memory of the received chunk back
-    /// to the runtime. A driver that waits for the rest of the frame then does not hold a chunk.
+    /// Returns a copy of the [`start`](Self::start) of the message and gives the memory of the
+    /// received chunk back to the runtime. A task that waits for the rest of the frame then does
+    /// not hold a chunk.
     #[must_use]
     pub fn into_start(mut self) -> Vec<u8> {
         if self.gathered.is_empty() {
@@ -118,8 +120,8 @@ enum Rest<D> {
 }
 
 impl Receiver {
-    /// Returns whether the receiver holds the start of an incomplete frame. A driver with a time
-    /// limit for each frame starts to measure when this becomes true.
+    /// Returns whether the receiver holds the start of an incomplete frame. A time limit for each
+    /// frame starts when this becomes true.
     #[must_use]
     pub fn is_inside_frame(&self) -> bool {
         !self.gathered.is_empty()

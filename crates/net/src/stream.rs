@@ -49,8 +49,8 @@ impl Stream {
         }
     }
 
-    /// Reports that the peer has logged in. An SMB Direct connection then grants the peer more
-    /// receive credits, and a QUIC connection the whole receive window; sockets ignore this.
+    /// Reports that the peer has logged in. SMB Direct and QUIC then accept more data of the peer
+    /// at a time (receive credits, receive window). Without effect for TCP and NetBIOS.
     pub fn trust(&self) {
         match self {
             Self::SmbDirect(stream) => stream.trust(),

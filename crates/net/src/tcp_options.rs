@@ -35,11 +35,11 @@ pub struct TcpOptions {
 /// Parameters of the keep-alive probes of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Time without data before the first probe, in whole seconds.
+    /// Time without data before the first keep-alive probe (TCP_KEEPIDLE), in whole seconds.
     pub idle: Duration,
-    /// Time between probes, in whole seconds.
+    /// Time between two keep-alive probes (TCP_KEEPINTVL), in whole seconds.
     pub interval: Duration,
-    /// Number of unanswered probes after which the connection ends.
+    /// Number of unanswered keep-alive probes after which the connection ends (TCP_KEEPCNT).
     pub count: u32,
 }
 

@@ -77,7 +77,8 @@ pub struct Path {
     pub window: u64,
     /// Smoothed round-trip time of the path, a moving average (RFC 9002 5.3).
     pub round_trip: Duration,
-    /// Largest datagram that the path can carry, in bytes, without the headers of UDP and IP.
+    /// Largest datagram in bytes, without the headers of UDP and IP, that the network path
+    /// transports.
     pub datagram: u16,
     /// Number of datagrams that this end sent on the connection.
     pub sent: u64,

@@ -54,8 +54,8 @@ pub(crate) const PREFIX_INVALIDATES: u8 = 1;
 /// Length of that key in bytes.
 pub(crate) const KEY_LEN: usize = 4;
 
-/// An SMB Direct connection that sends and receives frames. Clones refer to the same connection.
-/// Dropping the last one ends it.
+/// An SMB Direct connection (SMB over RDMA) that sends and receives frames. Clones refer to the
+/// same connection. Dropping the last clone ends the connection.
 #[derive(Clone)]
 pub struct Stream {
     owner: Rc<Owner>,
@@ -140,15 +140,16 @@ impl Stream {
         RdmaMemory::new(self)
     }
 
-    /// Raises the receive credits of the peer to the configured maximum. The caller calls this
-    /// after the peer has logged in. Before that, the connection has memory for few receives.
+    /// Raises the receive credits, the number of messages that the peer may send at a time, to the
+    /// configured maximum. The caller calls this after the peer has logged in. Before that, the
+    /// connection has memory for few messages.
     pub fn trust(&self) {
         self.shared().state.borrow_mut().trust();
         self.shared().changed();
     }
 
-    /// Returns the length in bytes of the memory that the connection pins: its receive buffers and
-    /// the headers of its SENDs.
+    /// Returns the length in bytes of the memory that the connection pins for the RDMA device: its
+    /// receive buffers and the headers of its SENDs.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.shared().state.borrow().memory_bytes()

@@ -50,7 +50,7 @@ pub enum CertificateSource {
 /// Policy of a server for the certificates of clients.
 #[derive(Clone, Debug, Default)]
 pub struct ClientCertificates {
-    /// Whether clients need a certificate.
+    /// Whether clients must present a certificate.
     pub policy: ClientPolicy,
     /// PEM file with the certificate authorities that issue certificates of clients. May be `None`
     /// only if the server requests no certificates of clients ([`ClientPolicy::No`]).
@@ -197,9 +197,10 @@ impl Server {
         }))
     }
 
-    /// Returns the configuration for the next handshake. The caller calls this for each handshake:
-    /// it checks the files for changes, at most every few seconds. Unchanged files result in the
-    /// same [`Arc`]. Errors are logged, and the old configuration stays in use.
+    /// Returns the TLS configuration for the next handshake. The caller calls this for each
+    /// handshake: it checks the files of certificates and keys for changes, at most every few
+    /// seconds. Unchanged files result in the same [`Arc`]. Errors are logged, and the old
+    /// configuration stays in use.
     pub fn config(&self) -> Arc<ServerConfig> {
         let mut state = self.lock();
         if state.checked.elapsed() >= CHECK_INTERVAL {
@@ -209,8 +210,8 @@ impl Server {
         Arc::clone(&state.current.config)
     }
 
-    /// Reads the files now if they have changed. Errors are logged, and the old configuration stays
-    /// in use.
+    /// Reads the files of certificates and keys again if they have changed since the last read.
+    /// Errors are logged, and the old configuration stays in use.
     pub fn reload(&self) {
         self.check(&mut self.lock());
     }
