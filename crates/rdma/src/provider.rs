@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::operand::{Exposed, Piece, RemoteRegion, Sink};
 use crate::slots::Slot;
 
-/// A source of RDMA connections: devices of this machine, or an emulation. All threads share one
-/// provider.
+/// A source of RDMA connections: the devices of this machine, or an emulation for tests. All
+/// threads of a process share one provider.
 pub trait Provider: Send + Sync + fmt::Debug {
     /// Returns the name of the provider in a configuration and in the log.
     fn name(&self) -> &'static str;
