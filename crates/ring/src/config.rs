@@ -18,16 +18,17 @@ pub enum Io {
 /// memory limits and number of threads.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Selection of io_uring or epoll.
+    /// Selection of the kernel interface for I/O: io_uring or epoll. Default: io_uring if it is
+    /// available.
     pub io: Io,
     /// Number of submission queue entries of the io_uring instance. The completion queue has four
-    /// times this number.
+    /// times this number. Default: 512. Not used with epoll.
     pub entries: u32,
     /// Limits of the memory that the runtime lends to callers.
     pub buffers: PoolConfig,
     /// Maximum number of threads that run closures of
     /// [`Handle::blocking`](crate::Handle::blocking). The threads start on demand and end when
-    /// idle.
+    /// idle. Default: 4.
     pub blocking_threads: usize,
 }
 
@@ -82,12 +83,14 @@ pub enum Driver {
     Epoll,
 }
 
-/// The kernel interface that a runtime uses, and the reason for the choice.
+/// The kernel interface that a runtime uses for I/O (io_uring or epoll), and the reason for its
+/// use.
 #[derive(Clone, Debug)]
 pub struct IoReport {
     /// The kernel interface that the runtime uses.
     pub driver: Driver,
-    /// One line for the log: the set-up flags of io_uring, or the missing feature.
+    /// One line for the log: the set-up flags of io_uring, or the reason why the runtime does not
+    /// use io_uring.
     pub reason: String,
 }
 

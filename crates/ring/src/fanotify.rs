@@ -108,7 +108,8 @@ impl Event {
         self.has(libc::FAN_DELETE)
     }
 
-    /// Returns whether the file was renamed from the name `from` to the name `entry`.
+    /// Returns whether a file was renamed: the fields `from` and `entry` have its old and its new
+    /// name.
     pub fn is_renamed(&self) -> bool {
         self.has(libc::FAN_RENAME)
     }
@@ -123,7 +124,8 @@ impl Event {
         self.has(libc::FAN_ATTRIB)
     }
 
-    /// Returns whether the directory of `entry` itself was deleted.
+    /// Returns whether a directory with a mark was deleted. The field `entry` has the handle of the
+    /// directory.
     pub fn is_directory_deleted(&self) -> bool {
         self.has(libc::FAN_DELETE_SELF)
     }
@@ -166,8 +168,8 @@ impl Fanotify {
         sys::fanotify_mark(self.queue.as_fd(), flags, WANTED, directory)
     }
 
-    /// Removes the mark of a directory: the queue receives no further changes in it. Events in the
-    /// queue remain.
+    /// Removes the mark of a directory, so that the queue receives no further changes in it. Events
+    /// of the directory that are already in the queue remain.
     ///
     /// # Errors
     /// ENOENT if the directory has no mark.

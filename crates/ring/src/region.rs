@@ -371,18 +371,18 @@ impl Drop for AwaitReturn {
     }
 }
 
-/// Calls `body` with a [`Region`] that consists of borrowed bytes, so that operations can write to
-/// them. Returns the result of `body`. The call returns when the region and all its pieces are
-/// dropped. Leaking a piece blocks this thread forever. The thread of a runtime must not call this,
-/// because its operations drop the pieces.
+/// Calls `body` with a [`Region`] of the borrowed `bytes`, so that operations can write to them.
+/// Returns the result of `body`, after the region and all its pieces are dropped. Leaking a piece
+/// blocks this thread forever. The thread of a runtime must not call this, because its operations
+/// drop the pieces.
 pub fn lend_mut<R>(bytes: &mut [u8], body: impl FnOnce(Region) -> R) -> R {
     lend_pointer(NonNull::from(bytes), false, body)
 }
 
-/// Calls `body` with a [`Source`] that consists of borrowed bytes, so that operations can send
-/// them. Returns the result of `body` when the source and all its pieces are dropped. Leaking a
-/// piece blocks this thread forever. The thread of a runtime must not call this, because its
-/// operations drop the pieces.
+/// Calls `body` with a [`Source`] of the borrowed `bytes`, so that operations can send them.
+/// Returns the result of `body`, after the source and all its pieces are dropped. Leaking a piece
+/// blocks this thread forever. The thread of a runtime must not call this, because its operations
+/// drop the pieces.
 pub fn lend<R>(bytes: &[u8], body: impl FnOnce(Source) -> R) -> R {
     lend_pointer(NonNull::from(bytes), true, |region| body(Source(region)))
 }

@@ -377,8 +377,8 @@ impl Handle {
         self.0.chunks.out()
     }
 
-    /// Returns the number of io_uring operations that the kernel has not completed. Always 0 with
-    /// epoll.
+    /// Returns the number of io_uring operations in flight: started, but not completed by the
+    /// kernel. Always 0 with epoll.
     #[must_use]
     pub fn pending_operations(&self) -> usize {
         self.0.uring().map_or(0, Uring::pending)

@@ -81,7 +81,7 @@ impl Stream {
     /// Returns the IP address and port of this end of the connection.
     ///
     /// # Errors
-    /// An error of getsockname(2).
+    /// An error of getsockname(2), which does not occur for an open socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.shared.socket.local_addr()
     }
