@@ -23,7 +23,7 @@ const BUFFER: u32 = 256 << 10;
 ///
 /// # Errors
 /// INVALID_DEVICE_REQUEST if an open is not a regular file; INVALID_VIEW_SIZE if the range is not
-/// inside the source; or the status with which an open is not usable.
+/// inside the source; another status if an open cannot be used or nothing was copied.
 pub fn between(
     source: &dyn FileSystem,
     target: &dyn FileSystem,

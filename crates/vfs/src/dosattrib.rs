@@ -27,9 +27,9 @@ const HAS_CREATED: u32 = 0x10;
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DosInfo {
-    /// DOS attributes; `None` when the value has none.
+    /// DOS attributes; `None` when the extended attribute does not contain them.
     pub attributes: Option<FileAttributes>,
-    /// Creation time; `None` when the value has none.
+    /// Creation time; `None` when the extended attribute does not contain it.
     pub created: Option<FileTime>,
 }
 

@@ -83,8 +83,8 @@ pub fn effective(token: &Arc<Token>) -> Arc<Token> {
     }
 }
 
-/// Switches this thread to the Unix credentials of a token, until the next switch. Does nothing if
-/// the process is not root.
+/// Switches this thread to the Unix credentials `token` of a user, until the next switch. Does
+/// nothing if the process is not root.
 ///
 /// # Errors
 /// ACCESS_DENIED or another status when the kernel refuses the switch. The credentials of the

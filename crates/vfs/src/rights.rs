@@ -61,22 +61,23 @@ pub const FULL: AccessMask = AccessMask(0x001F_01FF);
 /// The sticky bit in the mode of a directory.
 const STICKY: u32 = 0o1000;
 
-/// The Unix permissions (rwx) of the user of a token on a file.
+/// The Unix permissions (read, write and execute) that a user has on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Permissions {
-    /// Whether the mode or the access control list grants the token the read permission.
+    /// Whether the mode or the access control list of the file grants the user the read permission.
     pub read: bool,
-    /// Whether the mode or the access control list grants the token the write permission.
+    /// Whether the mode or the access control list of the file grants the user the write
+    /// permission.
     pub write: bool,
-    /// Whether the mode or the access control list grants the token the execute permission: for
-    /// directories, the permission to look up names in it.
+    /// Whether the mode or the access control list of the file grants the user the execute
+    /// permission: for directories, the permission to look up names in it.
     pub execute: bool,
 }
 
 impl Permissions {
-    /// Returns the permissions that the mode of a file grants to the user of a token: as owner,
-    /// else as group, else as other. Root may read and write, search directories, and execute a
-    /// file that any user may execute.
+    /// Returns the permissions that the mode of a file grants to the user with the Unix credentials
+    /// `token`: as owner, else as group, else as other. Root may read and write, search
+    /// directories, and execute a file that any user may execute.
     pub fn of(token: &Token, file: &Metadata) -> Self {
         if token.is_root() {
             let execute = file.is_directory() || file.mode & 0o111 != 0;
@@ -106,18 +107,18 @@ impl Permissions {
     }
 }
 
-/// Returns whether the user of `token` may remove the name of `file` from the directory `parent`.
-/// `of` are the permissions of that user on `parent`, which must include write and execute. In a
-/// directory with the sticky bit, only root and the owners of file and directory may remove the
-/// name.
+/// Returns whether the user with the Unix credentials `token` may remove the name of `file` from
+/// the directory `parent`. `of` are the permissions of that user on `parent`, which must include
+/// write and execute. In a directory with the sticky bit, only root and the owners of file and
+/// directory may remove the name.
 pub fn may_remove(token: &Token, file: &Metadata, parent: &Metadata, of: Permissions) -> bool {
     let is_owner = token.is_root() || token.uid == file.uid || token.uid == parent.uid;
     of.changes_names() && (parent.mode & STICKY == 0 || is_owner)
 }
 
-/// Returns the maximal access rights (MAXIMUM_ALLOWED) of the user of a token on a file. `has` are
-/// the permissions on the file; `may_remove` says whether the parent directory allows the user to
-/// remove the name.
+/// Returns the maximal access rights (MAXIMUM_ALLOWED) of the user with the Unix credentials
+/// `token` on a file. `has` are the permissions of that user on the file; `may_remove` says whether
+/// the parent directory allows the user to remove the name.
 pub fn maximal(token: &Token, file: &Metadata, has: Permissions, may_remove: bool) -> AccessMask {
     let mut mask = ALWAYS;
     let is_data = matches!(file.kind, FileKind::File | FileKind::Directory);
