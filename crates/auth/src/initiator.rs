@@ -41,7 +41,8 @@ enum State {
     Finished,
 }
 
-/// The result of [`Initiator::step`] for one security token of the server.
+/// The result of [`Initiator::step`] for one security token of the server: a token that the client
+/// sends back, or success with the session key.
 #[derive(Debug)]
 pub enum InitiatorStep {
     /// The authentication needs another exchange. The client sends this security token and waits

@@ -72,7 +72,8 @@ pub struct Accepted {
     /// Session.FullSessionKey: the whole key of the authentication, from which keys for 256-bit
     /// ciphers derive. NTLM gives 16 bytes; other mechanisms may give more. [MS-SMB2] 3.3.1.8
     pub full_session_key: Zeroizing<Vec<u8>>,
-    /// The user that the password or ticket belongs to, or a guest or anonymous user.
+    /// The user that the client has proved to be (by a password or a Kerberos ticket), or a guest
+    /// or anonymous user.
     pub user: User,
     /// MsvAvTargetName: the service principal name ("cifs/server") of the server that the client
     /// meant to reach; `None` when the client sent none. [MS-NLMP] 2.2.2.1
