@@ -31,4 +31,6 @@ pub use mechanism::{
 pub use ntlm::initiator::Credentials;
 pub use ntlm::keys::NtHash;
 pub use user_file::{UserFile, UserFileError};
-pub use users::{Account, NameError, PASSWORD_LEN_MAX, USER_NAME_LEN_MAX, USERS_MAX, Users};
+pub use users::{
+    Account, AccountChange, NameError, PASSWORD_LEN_MAX, USER_NAME_LEN_MAX, USERS_MAX, Users,
+};

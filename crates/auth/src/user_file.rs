@@ -48,6 +48,10 @@ pub enum UserFileError {
     /// Users other than the owner have permissions for the file. The values are its path and the
     /// permission bits of its mode.
     Readable(PathBuf, u32),
+    /// The file at this path existed and no longer does.
+    Vanished(PathBuf),
+    /// The file at this path had accounts and is empty now.
+    Emptied(PathBuf),
     /// The file at this path is longer than 4 MiB.
     TooLong(PathBuf),
     /// The file is not valid TOML, or a key is unknown or missing. The values are its path and a
@@ -106,12 +110,23 @@ impl UserFile {
     ///
     /// # Errors
     /// Fails when the changed file cannot be read or is not valid, as in [`load`](Self::load). The
-    /// result of [`users`](Self::users) then stays unchanged.
+    /// result of [`users`](Self::users) then stays unchanged. Fails too when the file has vanished
+    /// or has become empty: its file system may be unmounted, or another program may write it.
     pub fn reload_if_changed(&mut self) -> Result<bool, UserFileError> {
-        if stamp(&self.path)? == self.stamp {
+        let found = stamp(&self.path)?;
+        if found == self.stamp {
             return Ok(false);
         }
+        if found == Stamp::default() {
+            return Err(UserFileError::Vanished(self.path.clone()));
+        }
+        if found.is_empty() && !self.users.is_empty() {
+            return Err(UserFileError::Emptied(self.path.clone()));
+        }
         let (users, stamp) = read(&self.path)?;
+        if stamp == Stamp::default() {
+            return Err(UserFileError::Vanished(self.path.clone()));
+        }
         (self.users, self.stamp) = (Arc::new(users), stamp);
         Ok(true)
     }
@@ -242,6 +257,11 @@ fn stamp(path: &Path) -> Result<Stamp, UserFileError> {
 }
 
 impl Stamp {
+    /// Whether the file has no bytes.
+    fn is_empty(self) -> bool {
+        self.2 == 0
+    }
+
     fn new(metadata: &fs::Metadata) -> Self {
         let time = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
         Self(metadata.dev(), metadata.ino(), metadata.len(), time)
@@ -392,6 +412,8 @@ impl fmt::Display for UserFileError {
                  run: chmod 600 {path}",
                 path = path.display()
             ),
+            Self::Vanished(path) => write!(f, "{}: the file has vanished", path.display()),
+            Self::Emptied(path) => write!(f, "{}: the file has become empty", path.display()),
             Self::TooLong(path) => {
                 write!(f, "{}: longer than {FILE_LEN_MAX} bytes", path.display())
             }

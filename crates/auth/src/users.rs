@@ -54,7 +54,44 @@ pub enum NameError {
     LongPassword,
 }
 
+/// A change of an account after which its earlier logins no longer count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountChange {
+    /// The account was removed, or its name has other upper-case and lower-case characters.
+    Removed,
+    /// The account was disabled.
+    Disabled,
+    /// The password was changed.
+    Password,
+    /// The Unix account for file access was changed.
+    UnixAccount,
+}
+
+impl fmt::Display for AccountChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Removed => "the account was removed",
+            Self::Disabled => "the account was disabled",
+            Self::Password => "the password was changed",
+            Self::UnixAccount => "the Unix account was changed",
+        })
+    }
+}
+
 impl Account {
+    /// The change after which logins of this account no longer count; `None` if they still do.
+    fn change_to(&self, new: &Self) -> Option<AccountChange> {
+        if new.is_disabled && !self.is_disabled {
+            Some(AccountChange::Disabled)
+        } else if *new.nt_hash.to_hex() != *self.nt_hash.to_hex() {
+            Some(AccountChange::Password)
+        } else if new.unix != self.unix {
+            Some(AccountChange::UnixAccount)
+        } else {
+            None
+        }
+    }
+
     /// Creates an enabled account without a Unix account, and hashes the password.
     ///
     /// # Errors
@@ -73,6 +110,19 @@ impl Account {
 }
 
 impl Users {
+    /// Returns the accounts of the table `earlier` with logins that no longer count, under their
+    /// names in that table.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<(String, AccountChange)> {
+        let changed = |(key, old): (&String, &Account)| {
+            let change = match self.by_name.get(key) {
+                Some(new) if new.name == old.name => old.change_to(new)?,
+                _ => AccountChange::Removed,
+            };
+            Some((old.name.clone(), change))
+        };
+        earlier.by_name.iter().filter_map(changed).collect()
+    }
+
     /// Adds an account and returns true. Returns false, without a change, when the table already
     /// has an account with the same name in upper or lower case. The table itself has no maximum
     /// size.

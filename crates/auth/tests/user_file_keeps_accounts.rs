@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use smbeam_auth::{NameError, NtHash, UserFile, UserFileError};
+use smbeam_auth::{AccountChange, NameError, NtHash, UserFile, UserFileError};
 
 struct Directory {
     directory: tempfile::TempDir,
@@ -184,6 +184,61 @@ fn a_broken_file_leaves_the_accounts_unchanged() {
     assert!(file.users().find("alice").is_some());
     file.add("bob", "secret", None)
         .expect_err("nonsense is not overwritten");
+}
+
+/// Bug: without the file, every user became a guest.
+#[test]
+fn a_file_that_vanishes_or_is_emptied_leaves_the_accounts_unchanged() {
+    let directory = Directory::new();
+    let mut file = directory.load();
+    assert!(
+        !file
+            .reload_if_changed()
+            .expect("it is missing from the start")
+    );
+    file.add("alice", "secret", None).expect("a new user");
+    directory.write("");
+    let error = file.reload_if_changed().expect_err("empty");
+    assert!(matches!(error, UserFileError::Emptied(_)), "{error}");
+    fs::remove_file(directory.path()).expect("ours");
+    for _ in 0..2 {
+        let error = file.reload_if_changed().expect_err("missing");
+        assert!(matches!(error, UserFileError::Vanished(_)), "{error}");
+        assert!(file.users().find("alice").is_some());
+    }
+    directory.write("# No users.\n");
+    assert!(file.reload_if_changed().expect("a good file"));
+    assert!(file.users().is_empty());
+}
+
+#[test]
+fn changes_name_the_accounts_with_logins_that_no_longer_count() {
+    let directory = Directory::new();
+    let mut file = directory.load();
+    for name in ["alice", "bob", "carol", "dave", "erin"] {
+        file.add(name, "secret", None).expect("a new user");
+    }
+    let earlier = file.users();
+    assert_eq!(file.users().changes_since(&earlier), []);
+    file.remove("alice").expect("a known user");
+    file.set_password("bob", "another").expect("a known user");
+    file.set_disabled("carol", true).expect("a known user");
+    file.remove("dave").expect("a known user");
+    file.add("dave", "secret", Some("unix")).expect("removed");
+    file.add("frank", "secret", None).expect("a new user");
+    let changed = file.users().changes_since(&earlier);
+    let expected = [
+        ("alice", AccountChange::Removed),
+        ("bob", AccountChange::Password),
+        ("carol", AccountChange::Disabled),
+        ("dave", AccountChange::UnixAccount),
+    ];
+    let expected = expected.map(|(name, change)| (name.to_owned(), change));
+    assert_eq!(changed, expected);
+    // An enabled account has no sessions from before.
+    let earlier = file.users();
+    file.set_disabled("carol", false).expect("a known user");
+    assert_eq!(file.users().changes_since(&earlier), []);
 }
 
 #[test]
