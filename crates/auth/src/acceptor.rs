@@ -7,7 +7,7 @@ use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oi
 use zeroize::Zeroizing;
 
 use crate::config::AcceptorConfig;
-use crate::login::{Accepted, Entropy, FileTime, Refusal};
+use crate::login::{Accepted, Claim, Entropy, FileTime, Refusal};
 use crate::mechanism::{Established, Mechanism, Progress};
 use crate::ntlm::acceptor::NtlmAcceptor;
 
@@ -102,6 +102,23 @@ impl Acceptor {
             State::Raw(mechanism) => mechanism.may_block(),
             State::Spnego(spnego) => spnego.mechanism.may_block(),
             State::Finished => false,
+        }
+    }
+
+    /// Returns the identity that this token of the client claims, before [`step`](Self::step) with
+    /// the same token checks the proof. A server limits password guesses with it, and logs it.
+    /// `None` when the token claims no identity or is malformed.
+    pub fn claim(&self, token: &[u8]) -> Option<Claim> {
+        if token.len() > TOKEN_LEN_MAX {
+            return None;
+        }
+        match &self.state {
+            State::Raw(mechanism) => mechanism.claim(token),
+            State::Spnego(spnego) => match Token::decode(token) {
+                Ok(Token::Response(token)) => spnego.mechanism.claim(token.response_token?),
+                _ => None,
+            },
+            State::Start | State::Finished => None,
         }
     }
 

@@ -15,12 +15,23 @@ pub struct AcceptorConfig {
     pub users: Arc<Users>,
     /// Whether a client that sends no user name may log in as an anonymous user.
     pub allows_anonymous: bool,
-    /// Whether a client with an unknown user name logs in as guest. A wrong password for a known
-    /// name always fails.
-    pub allows_guest: bool,
+    /// The clients that log in as guest. A wrong password for a known name always fails.
+    pub guests: GuestLogins,
     /// SPNEGO mechanisms that the server accepts in addition to NTLM; empty when NTLM is the only
     /// one.
     pub mechanisms: Vec<Arc<dyn MechanismProvider>>,
+}
+
+/// The clients that a server accepts as guests, without a proof of their identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestLogins {
+    /// None.
+    Refused,
+    /// Clients with the user name `guest` or an empty one, if no account has that name.
+    ByName,
+    /// Those, and clients with any user name that no account has. The answer to a login then shows
+    /// which accounts exist.
+    ByUnknownName,
 }
 
 /// The server's names, which the target info of the NTLM CHALLENGE message carries. [MS-NLMP]

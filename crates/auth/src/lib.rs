@@ -21,9 +21,9 @@ mod user_file;
 mod users;
 
 pub use acceptor::{Acceptor, Step, TOKEN_LEN_MAX, server_hint};
-pub use config::{AcceptorConfig, TargetNames};
+pub use config::{AcceptorConfig, GuestLogins, TargetNames};
 pub use initiator::{Framing, Initiator, InitiatorStep};
-pub use login::{Accepted, Entropy, FileTime, Refusal, User, UserKind, fresh_entropy};
+pub use login::{Accepted, Claim, Entropy, FileTime, Refusal, User, UserKind, fresh_entropy};
 pub use mechanism::{
     Established, InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress,
     InitiatorProvider, Integrity, Mechanism, MechanismProvider, Progress,

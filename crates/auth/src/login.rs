@@ -25,6 +25,18 @@ pub fn fresh_entropy() -> Entropy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime(pub u64);
 
+/// The identity that a client claims in a security token. The client may send any text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The user name, without a domain; empty for an anonymous user.
+    pub user: String,
+    /// The name of the client computer; may be empty.
+    pub workstation: String,
+    /// Whether the server checks a password. It does not for an anonymous user or a guest. It does
+    /// for a name without an account, so that the check does not show which accounts exist.
+    pub needs_password: bool,
+}
+
 /// The user that a client has authenticated as: an account, a guest or an anonymous user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -113,6 +125,14 @@ pub enum Refusal {
     /// The client's security token is not well formed, is too long, or is not valid in the present
     /// state of the authentication.
     Malformed,
+}
+
+impl Refusal {
+    /// Returns true if the refusal shows that the password is wrong, or that no account has the
+    /// name: the login is a failed guess.
+    pub const fn is_failed_guess(self) -> bool {
+        matches!(self, Self::BadUser | Self::BadPassword)
+    }
 }
 
 impl FileTime {

@@ -5,7 +5,7 @@ use std::fmt;
 use wire::spnego::Oid;
 use zeroize::Zeroizing;
 
-use crate::login::{Entropy, FileTime, Refusal, User};
+use crate::login::{Claim, Entropy, FileTime, Refusal, User};
 
 /// The server's state for one authentication with one security mechanism, such as NTLM or Kerberos.
 /// Its tokens have no SPNEGO around them. RFC 2743, 2.2.2
@@ -23,6 +23,13 @@ pub trait Mechanism: Send {
     /// caller passes fresh random bytes in every call, and makes no further call after success or
     /// refusal.
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress;
+
+    /// Returns the identity that the client's next token claims, without SPNEGO around it, before
+    /// [`step`](Self::step) checks its proof. `None` when the token claims no identity. The default
+    /// implementation returns `None`: the server does not limit guesses of the mechanism.
+    fn claim(&self, _token: &[u8]) -> Option<Claim> {
+        None
+    }
 
     /// Returns true if the next call of [`step`](Self::step) may block the thread on a directory
     /// server, a key distribution center, or a file. The default implementation returns false.

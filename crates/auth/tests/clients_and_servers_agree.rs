@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use exchange::{NOW, accepted, alice, config, entropy, exchange, refused, run};
 use smbeam_auth::{
-    Acceptor, AcceptorConfig, Account, Credentials, Framing, Initiator, InitiatorError,
-    InitiatorStep, Refusal, Step, UserKind, Users, server_hint,
+    Acceptor, AcceptorConfig, Account, Credentials, Framing, GuestLogins, Initiator,
+    InitiatorError, InitiatorStep, Refusal, Step, UserKind, Users, server_hint,
 };
 use wire::ntlmssp::{Authenticate, AvFlags, Challenge, Flags, Negotiate, Ntlmv2Response};
 use wire::spnego::{HINT_NAME, MechList, NegState, NegTokenInit, NegTokenResp, Oid, Token};
@@ -77,7 +77,7 @@ fn answer_example(flags: Flags, authenticate: &[u8]) -> Step {
         names,
         users: Arc::new(users),
         allows_anonymous: false,
-        allows_guest: false,
+        guests: GuestLogins::Refused,
         mechanisms: Vec::new(),
     };
     let mut acceptor = Acceptor::new(Arc::new(config));
@@ -126,6 +126,37 @@ fn wrong_passwords_and_unknown_users_are_refused() {
 }
 
 #[test]
+fn the_claim_is_known_before_the_password_is_checked() {
+    let by_name = exchange::config_with(true, GuestLogins::ByName);
+    for framing in [Framing::Spnego, Framing::Raw] {
+        for (credentials, expected) in [
+            (alice("wrong"), ("alice", true)),
+            (Credentials::with_password("bob", "", "x"), ("bob", true)),
+            (
+                Credentials::with_password("guest", "", "x"),
+                ("guest", false),
+            ),
+            (Credentials::Anonymous, ("", false)),
+        ] {
+            let mut acceptor = Acceptor::new(by_name.clone());
+            let mut client = Initiator::new(credentials, "cifs/files", framing);
+            let first = first_token(&mut client);
+            assert_eq!(acceptor.claim(&first), None);
+            let Step::Continue(challenge) = acceptor.step(&first, NOW, &entropy(1)) else {
+                panic!("NTLM needs two tokens");
+            };
+            let Ok(InitiatorStep::Continue(second)) = client.step(&challenge, NOW, &entropy(2))
+            else {
+                panic!("the client answers the challenge");
+            };
+            let claim = acceptor.claim(&second).expect("an AUTHENTICATE");
+            assert_eq!((&*claim.user, claim.needs_password), expected);
+            assert_eq!(acceptor.claim(&second[1..]), None);
+        }
+    }
+}
+
+#[test]
 fn anonymous_users_need_permission_and_get_no_key() {
     assert_eq!(
         refused(Credentials::Anonymous, &config()),
@@ -133,7 +164,8 @@ fn anonymous_users_need_permission_and_get_no_key() {
     );
     for framing in [Framing::Spnego, Framing::Raw] {
         let client = Initiator::new(Credentials::Anonymous, "cifs/files", framing);
-        let (client_key, accepted) = accepted(client, &exchange::config_with(true, false));
+        let (client_key, accepted) =
+            accepted(client, &exchange::config_with(true, GuestLogins::Refused));
         assert_eq!(accepted.user.kind, UserKind::Anonymous);
         assert_eq!(*accepted.session_key, [0; 16]);
         assert_eq!(client_key, None, "a public key protects nothing");
@@ -141,8 +173,27 @@ fn anonymous_users_need_permission_and_get_no_key() {
 }
 
 #[test]
+fn guests_need_their_name_or_permission_for_any_name() {
+    let by_name = exchange::config_with(false, GuestLogins::ByName);
+    for name in ["guest", "GUEST", "Guest@example.org"] {
+        let guest = Credentials::with_password(name, "", "arbitrary");
+        let guest = Initiator::new(guest, "cifs/files", Framing::Spnego);
+        let accepted = accepted(guest, &by_name).1;
+        assert_eq!(
+            (accepted.user.kind, &*accepted.user.name),
+            (UserKind::Guest, name)
+        );
+    }
+    // The server does not show which accounts exist.
+    let bob = Credentials::with_password("bob", "", "arbitrary");
+    assert_eq!(refused(bob, &by_name), Refusal::BadUser);
+    let guest = Credentials::with_password("guest", "", "arbitrary");
+    assert_eq!(refused(guest, &config()), Refusal::BadUser);
+}
+
+#[test]
 fn guests_are_those_without_an_account_and_get_no_key() {
-    let config = exchange::config_with(false, true);
+    let config = exchange::config_with(false, GuestLogins::ByUnknownName);
     let bob = Credentials::with_password("bob", "", "arbitrary");
     match exchange(Initiator::new(bob, "cifs/files", Framing::Spnego), &config).1 {
         Step::Done(accepted) => {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use auth::{AcceptorConfig, MechanismProvider, TargetNames, UserFile, UserFileError, Users};
+use auth::{
+    AcceptorConfig, GuestLogins, MechanismProvider, TargetNames, UserFile, UserFileError, Users,
+};
 use tracing::{error, info};
 use wire::upcase::upcased;
 
@@ -18,7 +20,8 @@ const NETBIOS_NAME_MAX: usize = 15;
 #[derive(Debug)]
 pub struct Accounts {
     names: TargetNames,
-    allows_guest: bool,
+    allows_anonymous: bool,
+    guests: GuestLogins,
     users: Mutex<Source>,
     /// Mechanisms in addition to NTLM.
     mechanisms: Vec<Arc<dyn MechanismProvider>>,
@@ -26,7 +29,11 @@ pub struct Accounts {
 
 #[derive(Debug)]
 enum Source {
-    File(UserFile),
+    File {
+        file: UserFile,
+        /// The logged reason why the file was not read again.
+        error: Option<String>,
+    },
     Fixed(Arc<Users>),
 }
 
@@ -38,7 +45,10 @@ impl Accounts {
     /// The file cannot be read, others than its owner can read it, or it is malformed.
     pub fn from_config(config: &Config) -> Result<Self, UserFileError> {
         let source = match &config.server.users {
-            Some(file) => Source::File(UserFile::load(Path::new(file))?),
+            Some(file) => Source::File {
+                file: UserFile::load(Path::new(file))?,
+                error: None,
+            },
             None => Source::Fixed(Arc::default()),
         };
         Ok(Self::new(config, source))
@@ -53,7 +63,8 @@ impl Accounts {
     fn new(config: &Config, source: Source) -> Self {
         Self {
             names: target_names(config.server.name.clone().unwrap_or_else(host_name)),
-            allows_guest: config.shares.iter().any(|share| share.guest),
+            allows_anonymous: config.shares.iter().any(|share| share.guest),
+            guests: guest_logins(config),
             users: Mutex::new(source),
             mechanisms: Vec::new(),
         }
@@ -70,7 +81,7 @@ impl Accounts {
         &self.names
     }
 
-    /// The accounts that may log in now. Reads the user file if it has changed.
+    /// The accounts that may log in now. Reads the user file if it has changed, so it may block.
     pub(crate) fn current(&self) -> Arc<AcceptorConfig> {
         // The thread may still have the credentials of the last file operation, which cannot read
         // the user file. If it cannot restore those of the process, the accounts stay unchanged.
@@ -78,25 +89,52 @@ impl Accounts {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let users = match &mut *users {
             Source::Fixed(users) => Arc::clone(users),
-            Source::File(file) => {
-                match file.reload_if_changed() {
-                    Ok(true) => info!(file = %file.path().display(), "user file reloaded"),
-                    Ok(false) => {}
-                    // An invalid file does not lock anyone out: the old accounts stay.
-                    Err(error) => {
-                        error!(%error, "cannot reload the user file: using the old accounts");
-                    }
-                }
+            Source::File { file, error } => {
+                reload(file, error);
                 file.users()
             }
         };
         Arc::new(AcceptorConfig {
             names: self.names.clone(),
             users,
-            allows_anonymous: self.allows_guest,
-            allows_guest: self.allows_guest,
+            allows_anonymous: self.allows_anonymous,
+            guests: self.guests,
             mechanisms: self.mechanisms.clone(),
         })
+    }
+}
+
+/// Reads the user file again if it has changed. An invalid or missing file does not lock anyone
+/// out: the old accounts stay. The log has each reason once.
+fn reload(file: &mut UserFile, logged: &mut Option<String>) {
+    match file.reload_if_changed() {
+        Ok(true) => {
+            info!(file = %file.path().display(), "user file reloaded");
+            *logged = None;
+        }
+        Ok(false) => {
+            if logged.take().is_some() {
+                info!(file = %file.path().display(), "the old user file is back");
+            }
+        }
+        Err(error) => {
+            let error = error.to_string();
+            if logged.as_ref() != Some(&error) {
+                error!(%error, "cannot reload the user file: using the old accounts");
+                *logged = Some(error);
+            }
+        }
+    }
+}
+
+fn guest_logins(config: &Config) -> GuestLogins {
+    let mut guest_shares = config.shares.iter().filter(|share| share.guest).peekable();
+    if guest_shares.peek().is_none() {
+        GuestLogins::Refused
+    } else if guest_shares.any(|share| share.guest_unknown_users) {
+        GuestLogins::ByUnknownName
+    } else {
+        GuestLogins::ByName
     }
 }
 

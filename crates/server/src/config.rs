@@ -190,6 +190,12 @@ pub struct SecuritySection {
     /// Time in milliseconds that the server waits before its response to a refused login. It slows
     /// down clients that guess passwords. Default: 2000.
     pub failed_login_delay_ms: u64,
+    /// Number of failed logins of a client to an account after which the server refuses the client
+    /// for this account. Default: 0, which disables the lockout.
+    pub lockout_threshold: u32,
+    /// Time of a lockout in milliseconds, at most a year. Older failures do not count. Default: 15
+    /// minutes.
+    pub lockout_duration_ms: u64,
 }
 
 impl Default for SecuritySection {
@@ -201,6 +207,8 @@ impl Default for SecuritySection {
             min_dialect: unplaced("2.0.2".to_owned()),
             max_dialect: unplaced("3.1.1".to_owned()),
             failed_login_delay_ms: 2000,
+            lockout_threshold: 0,
+            lockout_duration_ms: 15 * 60 * 1000,
         }
     }
 }
@@ -262,6 +270,8 @@ pub struct LimitsSection {
     pub credits: u16,
     /// Maximum number of sessions of one connection. Default: 1024.
     pub sessions_per_connection: usize,
+    /// Maximum number of logins of one connection at a time. Default: 16.
+    pub logins_per_connection: usize,
     /// Maximum number of connections of one session. Default: 32.
     pub channels_per_session: usize,
     /// Maximum number of open files, directories and pipes of one session. Default: 65,536.
@@ -285,6 +295,7 @@ impl Default for LimitsSection {
             frame_before_login: proto.frame_before_login,
             credits: proto.credits,
             sessions_per_connection: proto.sessions_per_connection,
+            logins_per_connection: proto.logins_per_connection,
             channels_per_session: proto.channels_per_session,
             opens_per_session: proto.opens_per_session,
             shutdown_ms: 10_000,
@@ -375,6 +386,11 @@ pub struct ShareSection {
     /// Whether guests may connect to the share. Default: no.
     #[serde(default)]
     pub guest: bool,
+    /// Whether clients with a user name that has no account become guests. One share with this
+    /// option suffices, because a login does not name a share. Needs `guest`. Default: no, so only
+    /// the names `guest` and the empty one become guests.
+    #[serde(default)]
+    pub guest_unknown_users: bool,
     /// Whether the server requires encryption for requests to the share. Default: no.
     #[serde(default)]
     pub encryption_required: bool,
@@ -412,6 +428,7 @@ impl ShareSection {
             comment: String::new(),
             users: Vec::new(),
             guest: false,
+            guest_unknown_users: false,
             encryption_required: false,
             hidden: false,
             oplocks: true,

@@ -176,6 +176,11 @@ impl Findings {
     /// Whether guests can reach a share that admits them.
     fn guests(&mut self, config: &Config, share: &ShareSection) {
         if !share.guest {
+            if share.guest_unknown_users {
+                let name = share.name.get_ref();
+                let what = format!("share \"{name}\" admits no guests: set guest = true");
+                self.warn("share.guest_unknown_users", config.line(&share.name), what);
+            }
             return;
         }
         let security = &config.security;
@@ -439,6 +444,15 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    #[test]
+    fn unknown_users_need_guests() {
+        let text = format!("{SHARE}guest_unknown_users = true\n");
+        let alice = users(&[("alice", None, false)]);
+        let (_, key, line, message) = only(&text, &alice);
+        assert_eq!((key, line), ("share.guest_unknown_users", Some(2)));
+        assert!(message.ends_with("set guest = true"), "{message}");
     }
 
     #[test]

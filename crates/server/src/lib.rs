@@ -22,6 +22,8 @@ mod host_name;
 mod interfaces;
 mod listening;
 pub mod log;
+mod login_attempts;
+mod login_threads;
 mod message;
 mod observer;
 mod personalities;

@@ -17,6 +17,8 @@ use crate::accounts::Accounts;
 use crate::connection_id;
 use crate::gate::Gate;
 use crate::interfaces::{self, Entry};
+use crate::login_attempts::LoginAttempts;
+use crate::login_threads::LoginThreads;
 use crate::message::Message;
 use crate::placement::Placement;
 use crate::share::Shares;
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) shares: Shares,
     pub(crate) accounts: Accounts,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) login_attempts: LoginAttempts,
+    pub(crate) login_threads: LoginThreads,
     pub(crate) times: Times,
     /// Bytes of pool buffers that the responses of one connection may take.
     pub(crate) answer_bytes: usize,

@@ -22,6 +22,8 @@ use crate::error::StartError;
 use crate::gate::{Gate, GateLimits};
 use crate::half_open::HalfOpenLimits;
 use crate::listening::Listening;
+use crate::login_attempts::{Lockout, LoginAttempts};
+use crate::login_threads::LoginThreads;
 use crate::message::Message;
 use crate::observer::Observer;
 use crate::placement::Placement;
@@ -213,6 +215,8 @@ pub(crate) fn shared(config: &Config, shares: Shares, accounts: Accounts) -> Sha
         shares,
         accounts,
         gate: Gate::new(gate_limits(config)),
+        login_attempts: LoginAttempts::new(lockout(config)),
+        login_threads: LoginThreads::default(),
         times: times(config),
         answer_bytes: answer_limit(config.server.buffer_memory_mb << 20),
         smb_direct: config.smb_direct(),
@@ -363,6 +367,13 @@ fn gate_limits(config: &Config) -> GateLimits {
     }
 }
 
+fn lockout(config: &Config) -> Lockout {
+    Lockout {
+        threshold: config.security.lockout_threshold,
+        duration: Duration::from_millis(config.security.lockout_duration_ms),
+    }
+}
+
 fn times(config: &Config) -> Times {
     Times {
         failed_login_delay: Duration::from_millis(config.security.failed_login_delay_ms),
@@ -402,6 +413,7 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
             sessions_per_connection: config.limits.sessions_per_connection,
             channels_per_session: config.limits.channels_per_session,
             opens_per_session: config.limits.opens_per_session,
+            logins_per_connection: config.limits.logins_per_connection,
             frame_before_login: config.limits.frame_before_login,
             login_timeout: Duration::from_millis(config.limits.login_timeout_ms),
             ..core::Limits::default()

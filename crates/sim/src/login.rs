@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use auth::{Acceptor, AcceptorConfig, Credentials, Step, TargetNames, UserKind, Users};
+use auth::{
+    Acceptor, AcceptorConfig, Credentials, GuestLogins, Step, TargetNames, UserKind, Users,
+};
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
 use proto::time::Now;
 use proto::token::Token;
@@ -42,7 +44,7 @@ pub(crate) fn accounts(users: usize) -> Arc<AcceptorConfig> {
         names,
         users: Arc::new(users_by_name),
         allows_anonymous: false,
-        allows_guest: false,
+        guests: GuestLogins::Refused,
         mechanisms: Vec::new(),
     })
 }

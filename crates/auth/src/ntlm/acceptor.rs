@@ -8,10 +8,11 @@ use wire::ntlmssp::{
     text, utf16,
 };
 use wire::spnego::Oid;
+use wire::upcase::is_same_name;
 use zeroize::Zeroizing;
 
-use crate::config::AcceptorConfig;
-use crate::login::{Entropy, FileTime, Refusal, User, UserKind};
+use crate::config::{AcceptorConfig, GuestLogins};
+use crate::login::{Claim, Entropy, FileTime, Refusal, User, UserKind};
 use crate::mechanism::{Established, Integrity, Mechanism, Progress};
 use crate::ntlm::keys::{
     Key, NtHash, NtlmIntegrity, Role, exchange, message_mic, nt_proof, session_base_key,
@@ -101,6 +102,24 @@ impl NtlmAcceptor {
 impl Mechanism for NtlmAcceptor {
     fn oid(&self) -> Oid<'static> {
         Oid::NTLMSSP
+    }
+
+    fn claim(&self, token: &[u8]) -> Option<Claim> {
+        let State::Challenged(first) = &self.state else {
+            return None;
+        };
+        let message = Authenticate::decode(token).ok()?;
+        let decoded = |name: &[u8]| match first.flags.contains(Flags::UNICODE) {
+            true => text(name),
+            false => text(&utf16_from_oem(name).ok()?),
+        };
+        let user = decoded(message.user)?;
+        let is_guest = find(&self.config, &user).is_none() && may_be_guest(&self.config, &user);
+        Some(Claim {
+            needs_password: !is_anonymous(&message) && !is_guest,
+            user,
+            workstation: decoded(message.workstation).unwrap_or_default(),
+        })
     }
 
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress {
@@ -243,6 +262,16 @@ fn find<'r>(config: &'r AcceptorConfig, name: &str) -> Option<&'r Account> {
         .or_else(|| users.find(name.rsplit_once('@')?.0))
 }
 
+/// Returns true if a client with this name, which no account has, becomes a guest.
+fn may_be_guest(config: &AcceptorConfig, name: &str) -> bool {
+    let name = name.rsplit_once('@').map_or(name, |(name, _)| name);
+    match config.guests {
+        GuestLogins::Refused => false,
+        GuestLogins::ByName => name.is_empty() || is_same_name(name, "guest"),
+        GuestLogins::ByUnknownName => true,
+    }
+}
+
 /// Whether the client is anonymous: no name, no NT response, and an LM response of at most one
 /// zero byte. [MS-NLMP] 3.2.5.1.2
 fn is_anonymous(message: &Authenticate<'_>) -> bool {
@@ -309,7 +338,7 @@ fn guest(
     response: &Ntlmv2Response<'_>,
     name: String,
 ) -> Result<Established, Refusal> {
-    if !config.allows_guest {
+    if !may_be_guest(config, &name) {
         return Err(Refusal::BadUser);
     }
     let user = User {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smbeam_auth::{
     Accepted, Acceptor, AcceptorConfig, Account, Credentials, Entropy, FileTime, Framing,
-    Initiator, InitiatorStep, Refusal, Step, TargetNames, Users,
+    GuestLogins, Initiator, InitiatorStep, Refusal, Step, TargetNames, Users,
 };
 
 type Key = zeroize::Zeroizing<[u8; 16]>;
@@ -17,10 +17,10 @@ pub const NOW: FileTime = FileTime(134_000_000_000_000_000);
 const LEGS_MAX: u8 = 8;
 
 pub fn config() -> Arc<AcceptorConfig> {
-    config_with(false, false)
+    config_with(false, GuestLogins::Refused)
 }
 
-pub fn config_with(allows_anonymous: bool, allows_guest: bool) -> Arc<AcceptorConfig> {
+pub fn config_with(allows_anonymous: bool, guests: GuestLogins) -> Arc<AcceptorConfig> {
     let mut users = Users::default();
     let account = |name, password| Account::new(name, password).expect("a good name");
     users.insert(Account {
@@ -41,7 +41,7 @@ pub fn config_with(allows_anonymous: bool, allows_guest: bool) -> Arc<AcceptorCo
         names,
         users: Arc::new(users),
         allows_anonymous,
-        allows_guest,
+        guests,
         mechanisms: Vec::new(),
     })
 }

@@ -714,7 +714,9 @@ fn leg(login: &mut Initiator, token: Option<&[u8]>) -> Leg {
 
 #[cfg(test)]
 mod tests {
-    use auth::{Acceptor, AcceptorConfig, Credentials, FileTime, Framing, Step, TargetNames};
+    use auth::{
+        Acceptor, AcceptorConfig, Credentials, FileTime, Framing, GuestLogins, Step, TargetNames,
+    };
 
     use super::*;
 
@@ -730,7 +732,7 @@ mod tests {
             names,
             users: Arc::default(),
             allows_anonymous: true,
-            allows_guest: false,
+            guests: GuestLogins::Refused,
             mechanisms: Vec::new(),
         }));
         let mut login = Initiator::new(Credentials::Anonymous, "cifs/server", Framing::Spnego);

@@ -140,7 +140,7 @@ impl Default for Limits {
             compound_messages: 256,
             sessions_per_connection: 1024,
             channels_per_session: 32,
-            logins_per_connection: 64,
+            logins_per_connection: 16,
             async_requests: 512,
             trees_per_session: 4096,
             opens_per_session: 65_536,

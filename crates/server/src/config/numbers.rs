@@ -10,6 +10,9 @@ const BUFFER_MEMORY_MAX_MB: usize = 16 << 20;
 /// most; NEGOTIATE and NTLM need less than 4 KiB.
 const FRAME_BEFORE_LOGIN_MIN: usize = 4 << 10;
 
+/// Longest lockout in milliseconds: a year.
+const LOCKOUT_MAX_MS: usize = 365 * 24 * 60 * 60 * 1000;
+
 impl Check<'_> {
     /// Checks numbers for which zero, or a tiny or huge value, makes no sense.
     pub(super) fn numbers(&self, config: &Config) -> Result<(), ConfigError> {
@@ -23,6 +26,7 @@ impl Check<'_> {
                 "limits.sessions_per_connection",
                 limits.sessions_per_connection,
             ),
+            ("limits.logins_per_connection", limits.logins_per_connection),
             ("limits.channels_per_session", limits.channels_per_session),
             ("limits.opens_per_session", limits.opens_per_session),
             ("limits.login_timeout_ms", clamped(limits.login_timeout_ms)),
@@ -35,6 +39,8 @@ impl Check<'_> {
         for (key, value) in positive {
             self.within(key, value, 1, usize::MAX)?;
         }
+        let lockout = clamped(config.security.lockout_duration_ms);
+        self.within("security.lockout_duration_ms", lockout, 1, LOCKOUT_MAX_MS)?;
         let frame = limits.frame_before_login;
         self.within(
             "limits.frame_before_login",
@@ -80,7 +86,9 @@ mod tests {
             "[limits]\nhalf_open_per_address = 0",
             "[limits]\ncredits = 0",
             "[limits]\nsessions_per_connection = 0",
+            "[limits]\nlogins_per_connection = 0",
             "[limits]\nchannels_per_session = 0",
+            "[security]\nlockout_duration_ms = 0",
             "[limits]\nopens_per_session = 0",
             "[limits]\nlogin_timeout_ms = 0",
             "[limits]\nframe_timeout_ms = 0",

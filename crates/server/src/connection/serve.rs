@@ -22,6 +22,7 @@ impl Connection {
         let sender = self.handle().spawn(Rc::clone(&self).send());
         Timer::arm(&self);
         self.receive().await;
+        self.context.input_ended.raise();
         // No operation starts any more. The pending ones complete and are answered.
         self.all_completed().await;
         self.context.ended.raise();
@@ -37,6 +38,7 @@ impl Connection {
 
     /// Closes a connection after its task has panicked. Its opens would stay open otherwise.
     pub(crate) async fn abandon(self: Rc<Self>) {
+        self.context.input_ended.raise();
         self.context.ended.raise();
         self.to_send.raise();
         self.close().await;

@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) stream: Stream,
     /// Raised when the connection ends.
     pub(crate) ended: Signal,
+    /// Raised when the connection receives nothing any more.
+    pub(crate) input_ended: Signal,
     pub(crate) output: RefCell<Output>,
     /// Bytes of pool buffers that running READs hold.
     pub(super) reading: Cell<usize>,
@@ -87,6 +89,7 @@ impl Context {
             transport,
             stream,
             ended: Signal::default(),
+            input_ended: Signal::default(),
             output: RefCell::new(Output {
                 framing: Framing::new(transport),
                 outbox: Outbox::default(),

@@ -1,99 +1,47 @@
 //! Logins: client tokens go to the acceptor, and an accepted login gets the rights of its account.
+//!
+//! The parts that may block run on the threads for logins: the user file, mechanisms that ask a
+//! server, and look-ups of Unix accounts. The delay of password guesses is a timer.
 
-use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use auth::{Acceptor, FileTime, Refusal, UserKind};
+use auth::{Acceptor, Claim, FileTime, UserKind};
 use proto::effect::Outcome;
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
+use ring::{Either, either};
 use tracing::warn;
 use wire::Status;
 
 use super::context::{Context, Started};
+use super::logins::NextStep;
+use crate::client_address::ClientAddress;
+use crate::login_attempts::Admission;
 use crate::unix_account;
 
-/// Starts the next step of a login. A step that may block runs on a thread. The outcome of a
-/// refused login waits for the configured delay.
+/// Shortest time before the refusal of a login without a check: the client must not try again at
+/// once.
+const UNCHECKED_DELAY: Duration = Duration::from_secs(2);
+
+/// Starts the next step of a login. The outcome of a refused login waits for the configured delay.
 pub(crate) fn authenticate(
     context: &Rc<Context>,
     step: Authenticate,
 ) -> Started<impl Future<Output = Outcome> + use<>> {
-    let Authenticate {
-        conversation,
-        token,
-    } = step;
-    let accounts = &context.worker.shared.accounts;
-    let acceptor = (context.logins.borrow_mut())
-        .begin_step(conversation, || Acceptor::new(accounts.current()));
-    let step = match acceptor {
-        None => Step::Done(Authenticated::Refused(
-            Status::INSUFFICIENT_RESOURCES,
-            Vec::new(),
-        )),
-        Some(acceptor) if acceptor.may_block(&token) => Step::Blocking(acceptor, token),
-        Some(mut acceptor) => {
-            let authenticated = run_step(&mut acceptor, &token, context.peer);
-            end_step(context, conversation, acceptor);
-            Step::Done(authenticated)
-        }
-    };
-    let step = match step {
-        Step::Done(Authenticated::Refused(..)) | Step::Blocking(..) => step,
-        Step::Done(authenticated) => {
-            return Started::Done(Outcome::Authenticated(authenticated));
-        }
-    };
     let context = Rc::clone(context);
+    let next = (context.logins.borrow_mut()).begin_step(step.conversation);
     Started::Pending(async move {
-        let authenticated = match step {
-            Step::Done(authenticated) => authenticated,
-            Step::Blocking(acceptor, token) => {
-                run_blocking_step(&context, conversation, acceptor, token).await
+        match run_step(&context, step, next).await {
+            Ok(authenticated) => Outcome::Authenticated(authenticated),
+            Err(refused) => {
+                let Refused { status, delay } = refused;
+                let delay = delay.max(context.worker.shared.times.failed_login_delay);
+                context.handle().sleep(delay).await;
+                Outcome::Authenticated(Authenticated::Refused(status, Vec::new()))
             }
-        };
-        if matches!(authenticated, Authenticated::Refused(..)) {
-            let delay = context.worker.shared.times.failed_login_delay;
-            context.handle().sleep(delay).await;
         }
-        Outcome::Authenticated(authenticated)
     })
-}
-
-/// A step of a login.
-enum Step {
-    /// The step has run.
-    Done(Authenticated),
-    /// The step with this token may block.
-    Blocking(Acceptor, Vec<u8>),
-}
-
-/// Runs a step on a thread. The connection and its worker serve other requests meanwhile.
-async fn run_blocking_step(
-    context: &Context,
-    conversation: ConversationId,
-    mut acceptor: Acceptor,
-    token: Vec<u8>,
-) -> Authenticated {
-    let peer = context.peer;
-    let step = move || {
-        // The thread may still have the credentials of its last file operation. If it cannot
-        // restore those of the process, the mechanism cannot read its files and refuses the login.
-        let _ = vfs::identity::own();
-        let authenticated = run_step(&mut acceptor, &token, peer);
-        (acceptor, authenticated)
-    };
-    let (acceptor, authenticated) = context
-        .handle()
-        .blocking_for(context.source.get(), step)
-        .await;
-    end_step(context, conversation, acceptor);
-    authenticated
-}
-
-fn end_step(context: &Context, conversation: ConversationId, acceptor: Acceptor) {
-    let mut logins = context.logins.borrow_mut();
-    logins.end_step(conversation, acceptor);
 }
 
 /// Drops the state of a login that is over.
@@ -101,43 +49,192 @@ pub(crate) fn end(context: &Context, conversation: ConversationId) {
     context.logins.borrow_mut().end(conversation);
 }
 
+/// A refused login.
+struct Refused {
+    status: Status,
+    /// Shortest time before the answer.
+    delay: Duration,
+}
+
+impl Refused {
+    fn new(status: Status) -> Self {
+        Self {
+            status,
+            delay: Duration::ZERO,
+        }
+    }
+
+    /// The server has not checked the password.
+    fn unchecked(status: Status) -> Self {
+        Self {
+            status,
+            delay: UNCHECKED_DELAY,
+        }
+    }
+}
+
+/// The client and the account of a login, for the log.
+struct Client<'a> {
+    context: &'a Context,
+    claim: Option<Claim>,
+}
+
+impl Client<'_> {
+    fn log_refused(&self, reason: &dyn std::fmt::Display) {
+        let (peer, transport) = (self.context.peer, self.context.transport);
+        let (user, workstation) = match &self.claim {
+            Some(claim) => (&*claim.user, &*claim.workstation),
+            None => ("", ""),
+        };
+        warn!(%peer, %transport, user, workstation, %reason, "login refused");
+    }
+
+    /// Logs that the server cannot process the login.
+    fn overloaded(&self) -> Refused {
+        self.log_refused(&"too many logins wait for a thread");
+        Refused::unchecked(Status::INSUFFICIENT_RESOURCES)
+    }
+}
+
+/// Runs one step of a login.
+async fn run_step(
+    context: &Rc<Context>,
+    step: Authenticate,
+    next: NextStep,
+) -> Result<Authenticated, Refused> {
+    let Authenticate {
+        conversation,
+        token,
+    } = step;
+    let threads = &context.worker.shared.login_threads;
+    let mut client = Client {
+        context,
+        claim: None,
+    };
+    let acceptor = match next {
+        NextStep::Further(acceptor) => acceptor,
+        NextStep::First => {
+            let shared = context.worker.shared.clone();
+            let accounts = threads.run(move || shared.accounts.current()).await;
+            Acceptor::new(accounts.ok_or_else(|| client.overloaded())?)
+        }
+    };
+    client.claim = acceptor.claim(&token);
+    wait_for_check(&client).await?;
+    let (acceptor, step) = if acceptor.may_block(&token) {
+        let blocking = move || process(acceptor, &token);
+        let done = threads.run(blocking).await;
+        done.ok_or_else(|| client.overloaded())?
+    } else {
+        process(acceptor, &token)
+    };
+    context.logins.borrow_mut().end_step(conversation, acceptor);
+    note_result(&client, &step);
+    match step {
+        auth::Step::Continue(token) => Ok(Authenticated::Continue(token)),
+        auth::Step::Done(accepted) => accept(&client, *accepted).await,
+        auth::Step::Refused { reason, .. } => {
+            client.log_refused(&reason);
+            Err(Refused::new(status_of(reason)))
+        }
+    }
+}
+
+/// Waits until the password of the client may be checked.
+async fn wait_for_check(client: &Client<'_>) -> Result<(), Refused> {
+    let context = client.context;
+    let Some(name) = checked_name(client) else {
+        return Ok(());
+    };
+    let attempts = &context.worker.shared.login_attempts;
+    let address = ClientAddress::from(context.peer);
+    let wait = match attempts.admit(name, address, Instant::now()) {
+        Admission::After(wait) if wait.is_zero() => return Ok(()),
+        Admission::After(wait) => wait,
+        Admission::TooMany => {
+            client.log_refused(&"too many logins of the client or to the account have failed");
+            return Err(Refused::unchecked(Status::REQUEST_NOT_ACCEPTED));
+        }
+        Admission::LockedOut => {
+            client.log_refused(&"the client is locked out (security.lockout_threshold)");
+            return Err(Refused::unchecked(Status::ACCOUNT_LOCKED_OUT));
+        }
+    };
+    let (wait, input_ended) = (
+        pin!(context.handle().sleep(wait)),
+        pin!(context.input_ended.raised()),
+    );
+    match either(wait, input_ended).await {
+        Either::First(()) => Ok(()),
+        Either::Second(()) => {
+            client.log_refused(&"the connection ended before the check of the password");
+            Err(Refused::new(Status::LOGON_FAILURE))
+        }
+    }
+}
+
+/// The user name, if a password of it is checked.
+fn checked_name<'a>(client: &'a Client<'_>) -> Option<&'a str> {
+    let claim = client.claim.as_ref()?;
+    claim.needs_password.then_some(&*claim.user)
+}
+
 /// Passes a client token to the acceptor of its login.
-fn run_step(acceptor: &mut Acceptor, token: &[u8], peer: SocketAddr) -> Authenticated {
-    let mut entropy = [0; 32];
-    getrandom::fill(&mut entropy).expect("the kernel has random bytes");
-    match acceptor.step(token, FileTime::from(SystemTime::now()), &entropy) {
-        auth::Step::Continue(token) => Authenticated::Continue(token),
-        auth::Step::Done(accepted) => accept(*accepted, peer),
-        auth::Step::Refused { token, reason } => {
-            warn!(%peer, %reason, "login refused");
-            Authenticated::Refused(status_of(reason), token.unwrap_or_default())
+fn process(mut acceptor: Acceptor, token: &[u8]) -> (Acceptor, auth::Step) {
+    let now = FileTime::from(SystemTime::now());
+    let step = acceptor.step(token, now, &auth::fresh_entropy());
+    (acceptor, step)
+}
+
+/// Counts the result of a checked password.
+fn note_result(client: &Client<'_>, step: &auth::Step) {
+    let Some(name) = checked_name(client) else {
+        return;
+    };
+    let attempts = &client.context.worker.shared.login_attempts;
+    let (address, now) = (ClientAddress::from(client.context.peer), Instant::now());
+    match step {
+        auth::Step::Done(_) => attempts.note_success(name, address, now),
+        auth::Step::Refused { reason, .. } if reason.is_failed_guess() => {
+            attempts.note_failure(name, address, now);
+        }
+        auth::Step::Refused { .. } | auth::Step::Continue(_) => {
+            attempts.note_other(name, address, now);
         }
     }
 }
 
 /// Finds the rights with which the sessions of an account run.
-fn accept(accepted: auth::Accepted, peer: SocketAddr) -> Authenticated {
+async fn accept(client: &Client<'_>, accepted: auth::Accepted) -> Result<Authenticated, Refused> {
     let user = &accepted.user;
-    let (kind, token) = match user.kind {
-        UserKind::Named => {
-            let unix = user.unix.as_deref().unwrap_or(&user.name);
-            match unix_account::token(unix) {
-                Ok(token) => (AccountKind::Named, token),
-                Err(error) => {
-                    warn!(%peer, user = %user.name, %error, "login refused");
-                    return Authenticated::Refused(Status::LOGON_FAILURE, Vec::new());
-                }
-            }
+    let kind = match user.kind {
+        UserKind::Named => AccountKind::Named,
+        UserKind::Guest => AccountKind::Guest,
+        UserKind::Anonymous => AccountKind::Anonymous,
+    };
+    let unix = match kind {
+        AccountKind::Named => Some(user.unix.clone().unwrap_or_else(|| user.name.clone())),
+        AccountKind::Guest | AccountKind::Anonymous => None,
+    };
+    let threads = &client.context.worker.shared.login_threads;
+    let look_up = move || match unix {
+        Some(unix) => unix_account::token(&unix),
+        None => Ok(unix_account::guest()),
+    };
+    let found = threads.run(look_up).await;
+    let token = match found.ok_or_else(|| client.overloaded())? {
+        Ok(token) => token,
+        Err(error) => {
+            client.log_refused(&error);
+            return Err(Refused::new(Status::LOGON_FAILURE));
         }
-        UserKind::Guest => (AccountKind::Guest, unix_account::guest()),
-        UserKind::Anonymous => (AccountKind::Anonymous, unix_account::guest()),
     };
     let session_key = if user.kind.has_keys() {
         accepted.full_session_key.to_vec()
     } else {
         Vec::new()
     };
-    Authenticated::Accepted(Accepted {
+    Ok(Authenticated::Accepted(Accepted {
         token: accepted.token,
         session_key,
         account: Account {
@@ -145,11 +242,12 @@ fn accept(accepted: auth::Accepted, peer: SocketAddr) -> Authenticated {
             kind,
             token,
         },
-    })
+    }))
 }
 
 /// The status of a refused login. It does not reveal whether the name or the password was wrong.
-fn status_of(reason: Refusal) -> Status {
+fn status_of(reason: auth::Refusal) -> Status {
+    use auth::Refusal;
     match reason {
         Refusal::Disabled => Status::ACCOUNT_DISABLED,
         Refusal::Anonymous => Status::ACCESS_DENIED,

@@ -1,12 +1,17 @@
-//! The pending logins of one connection.
+//! The pending logins of one connection. The core limits their number.
 
 use std::collections::BTreeMap;
 
 use auth::Acceptor;
 use proto::login::ConversationId;
 
-/// Most pending logins of one connection. Clients have one; the excess is refused.
-const MAX_CONVERSATIONS: usize = 32;
+/// The next step of a login.
+pub(super) enum NextStep {
+    /// The first one: no acceptor exists.
+    First,
+    /// A further one, with the acceptor of the step before.
+    Further(Acceptor),
+}
 
 /// The pending logins of one connection.
 #[derive(Default)]
@@ -16,25 +21,21 @@ pub(super) struct Logins {
 }
 
 impl Logins {
-    /// Takes the acceptor of a login for its next step. The first step makes the acceptor. `None`
-    /// if the connection has too many pending logins.
+    /// Starts a step of a login, and takes its acceptor.
     ///
     /// # Panics
     /// A step of this login runs: the core starts one at a time.
-    pub(super) fn begin_step(
-        &mut self,
-        conversation: ConversationId,
-        new: impl FnOnce() -> Acceptor,
-    ) -> Option<Acceptor> {
-        if let Some(acceptor) = self.conversations.get_mut(&conversation) {
-            let acceptor = acceptor.take();
-            return Some(acceptor.expect("a login has one running step at most"));
+    pub(super) fn begin_step(&mut self, conversation: ConversationId) -> NextStep {
+        match self.conversations.get_mut(&conversation) {
+            Some(acceptor) => {
+                let acceptor = acceptor.take();
+                NextStep::Further(acceptor.expect("a login has one running step at most"))
+            }
+            None => {
+                self.conversations.insert(conversation, None);
+                NextStep::First
+            }
         }
-        if self.conversations.len() >= MAX_CONVERSATIONS {
-            return None;
-        }
-        self.conversations.insert(conversation, None);
-        Some(new())
     }
 
     /// Puts the acceptor back after a step, unless the login is over.

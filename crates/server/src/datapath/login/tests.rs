@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use auth::{
-    Credentials, Entropy, Established, Framing, Initiator, Mechanism, MechanismProvider, Progress,
-    User,
+    Credentials, Entropy, Established, Framing, Initiator, InitiatorStep, Mechanism,
+    MechanismProvider, Progress, User, Users,
 };
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::header::{Command, Flags, Header, Target};
@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::*;
 use crate::accounts::Accounts;
-use crate::config::{Config, ServerSection, unplaced};
+use crate::config::{Config, ServerSection, ShareSection, unplaced};
 use crate::start::Server;
 
 /// Far longer than the test takes: only a failing test waits for it.
@@ -72,8 +72,8 @@ impl Mechanism for Slow {
     }
 }
 
-/// A server with one worker, and the steps of the slow mechanism as they start.
-fn server() -> (Server, Receiver<Sender<()>>) {
+/// The configuration of a server with one worker.
+fn config() -> Config {
     let mut config = Config {
         server: ServerSection {
             listen: Some(vec![IpAddr::from([127, 0, 0, 1]).into()]),
@@ -86,6 +86,12 @@ fn server() -> (Server, Receiver<Sender<()>>) {
     config.security.failed_login_delay_ms = 0;
     // The slow mechanism makes anonymous sessions, which cannot sign.
     config.security.signing_required = false;
+    config
+}
+
+/// A server, and the steps of the slow mechanism as they start.
+fn server() -> (Server, Receiver<Sender<()>>) {
+    let config = config();
     let (started, steps) = channel();
     let mut accounts = Accounts::from_config(&config).expect("no accounts");
     accounts.add_mechanism(Arc::new(Slow { started }));
@@ -97,6 +103,7 @@ fn server() -> (Server, Receiver<Sender<()>>) {
 struct Client {
     socket: TcpStream,
     sent: u64,
+    session_id: SessionId,
 }
 
 impl Client {
@@ -106,7 +113,11 @@ impl Client {
         socket
             .set_read_timeout(Some(TIME_LIMIT))
             .expect("a valid time limit");
-        let mut client = Self { socket, sent: 0 };
+        let mut client = Self {
+            socket,
+            sent: 0,
+            session_id: SessionId(0),
+        };
         client.send(Command::NEGOTIATE, |message| {
             let request = negotiate::Request {
                 security_mode: SecurityMode::SIGNING_ENABLED,
@@ -122,6 +133,7 @@ impl Client {
     }
 
     fn send(&mut self, command: Command, body: impl FnOnce(&mut Vec<u8>)) {
+        let session_id = self.session_id;
         let header = Header {
             credit_charge: 1,
             status: Status::SUCCESS,
@@ -134,7 +146,7 @@ impl Client {
                 process_id: 0,
                 tree_id: TreeId(0),
             },
-            session_id: SessionId(0),
+            session_id,
             signature: [0; 16],
         };
         self.sent += 1;
@@ -174,13 +186,37 @@ impl Client {
         self.send_token(&offer.encode());
     }
 
+    /// Logs in with NTLM. Returns the status of the last response.
+    fn log_in(&mut self, user: &str, password: &str) -> Status {
+        let user = Credentials::with_password(user, "", password);
+        let mut login = Initiator::new(user, "cifs/server", Framing::Raw);
+        let token = login.start(FileTime(0), &[0; 32]);
+        self.send_token(&token.expect("a first token"));
+        let message = self.receive_message();
+        let header = Header::decode(&message).expect("a header");
+        assert_eq!(header.status, Status::MORE_PROCESSING_REQUIRED);
+        self.session_id = header.session_id;
+        let response = session_setup::Response::decode(&message).expect("a response");
+        let step = login.step(response.security_buffer, FileTime(0), &[1; 32]);
+        let Ok(InitiatorStep::Continue(token)) = step else {
+            panic!("the client answers the challenge");
+        };
+        self.send_token(&token);
+        self.receive()
+    }
+
     /// The status of the next response.
     fn receive(&mut self) -> Status {
+        let message = self.receive_message();
+        Header::decode(&message).expect("a header").status
+    }
+
+    fn receive_message(&mut self) -> Vec<u8> {
         let mut prefix = [0; 4];
         self.socket.read_exact(&mut prefix).expect("a response");
         let mut message = vec![0; u32::from_be_bytes(prefix) as usize];
         self.socket.read_exact(&mut message).expect("all of it");
-        Header::decode(&message).expect("a header").status
+        message
     }
 }
 
@@ -222,4 +258,33 @@ fn a_connection_may_close_while_its_login_blocks() {
         thread::yield_now();
     }
     server.stop();
+}
+
+/// Bug: where a share had guests, the answer to a login showed whether the account existed.
+#[test]
+fn the_answer_is_the_same_for_an_unknown_user_and_a_wrong_password() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (guest, unknown_users, expected) in [
+        (false, false, [Status::LOGON_FAILURE; 2]),
+        (true, false, [Status::LOGON_FAILURE, Status::SUCCESS]),
+        (true, true, [Status::SUCCESS; 2]),
+    ] {
+        let mut share = ShareSection::new("data", directory.path(), true);
+        share.guest = guest;
+        share.guest_unknown_users = unknown_users;
+        let mut config = config();
+        config.shares.push(share);
+        let mut users = Users::default();
+        let alice = auth::Account::new("alice", "secret").expect("a good name");
+        users.insert(auth::Account {
+            unix: Some("root".to_owned()),
+            ..alice
+        });
+        let server = Server::start(&config, Accounts::fixed(&config, users)).expect("a server");
+        let log_in = |user, password| Client::connect(&server).log_in(user, password);
+        assert_eq!(log_in("alice", "secret"), Status::SUCCESS);
+        assert_eq!(log_in("alice", "wrong"), Status::LOGON_FAILURE);
+        assert_eq!([log_in("bob", "wrong"), log_in("guest", "wrong")], expected);
+        server.stop();
+    }
 }
