@@ -403,13 +403,12 @@ pub(crate) fn count(reply: Result<Reply, Cause>) -> Result<usize, Cause> {
     }
 }
 
-/// Count of bytes of a WRITE: all of them, or the WRITE failed.
+/// Count of bytes of a WRITE: all of them, or the WRITE failed. Samba writes the bytes for which
+/// the volume has space, so a smaller count has the meaning of DISK_FULL.
 pub(crate) fn written(reply: Result<Reply, Cause>, len: usize) -> Result<usize, Cause> {
     match reply? {
         Reply::Written(count) if count as usize == len => Ok(len),
-        Reply::Written(_) => Err(Cause::Malformed(
-            "the server wrote fewer bytes than requested".to_owned(),
-        )),
+        Reply::Written(_) => Err(Cause::Status(Status::DISK_FULL)),
         _ => Err(unexpected()),
     }
 }
