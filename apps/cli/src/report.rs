@@ -41,11 +41,12 @@ impl Report {
         }
     }
 
-    /// Reports and counts a failure. Only the first fatal failure is reported.
+    /// Reports and counts a failure. Only the first fatal failure is reported: the others have the
+    /// same reason. A full disk is different, because the message names a file that is not copied.
     pub(crate) fn failed(&self, failure: &Failure) {
         let mut state = lock(&self.state);
         let is_fatal = failure.is_fatal();
-        if is_fatal && state.fatal.is_some() {
+        if is_fatal && state.fatal.is_some() && failure.exit != Exit::Full {
             return;
         }
         let is_first = self.failures.fetch_add(1, Ordering::Relaxed) == 0;
@@ -54,7 +55,7 @@ impl Report {
             common => common.filter(|exit| *exit == failure.exit),
         };
         if is_fatal {
-            state.fatal = Some(failure.exit);
+            state.fatal.get_or_insert(failure.exit);
             self.is_over.store(true, Ordering::Relaxed);
         }
         let line = format!("smbeam: {}: {failure}", self.command);
@@ -91,6 +92,11 @@ impl Report {
     /// Whether a fatal failure ended the command.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// The exit code of the failure that ended the command.
+    pub(crate) fn fatal(&self) -> Option<Exit> {
+        lock(&self.state).fatal
     }
 
     /// Number of failures so far.
@@ -172,6 +178,17 @@ mod tests {
         report.failed(&failure(Exit::Denied));
         report.failed(&failure(Exit::NotFound));
         assert_eq!(report.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn each_file_for_which_a_disk_has_no_space_is_named() {
+        let report = quiet();
+        report.succeeded();
+        report.failed(&failure(Exit::Full));
+        report.failed(&failure(Exit::Full));
+        report.failed(&failure(Exit::Lost));
+        assert_eq!((report.exit(), report.failures()), (Exit::Full, 2));
+        assert_eq!(report.fatal(), Some(Exit::Full));
     }
 
     #[test]

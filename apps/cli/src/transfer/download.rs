@@ -6,12 +6,10 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate, fstatfs};
-use rustix::io::Errno;
-use smbeam_client::{FileAttributes, OpenOptions, Wait as _, transfer};
+use smbeam_client::{OpenOptions, Wait as _, transfer};
 
 use super::queued::Read;
-use super::{Transfer, holes, part, transfer_failure};
+use super::{Transfer, holes, local_part, part, transfer_failure};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{self, FileInfo, FilePath, Kind, RemotePath};
@@ -33,10 +31,7 @@ impl Transfer<'_> {
         };
         let is_special = old.is_some_and(|old| old.kind == Kind::Other);
         if self.is_small(info.size) && !is_special {
-            // A user without write permission for a file can still replace the file.
-            let is_protected = |old: &FileInfo| old.attributes.contains(FileAttributes::READONLY);
-            let by_part = self.policy.atomic || old.is_some_and(is_protected);
-            return self.download_small(source, info, &resolved, by_part, read);
+            return self.download_small(source, info, &resolved, old, read);
         }
         self.download_large(source, info, &resolved, is_special)
     }
@@ -47,7 +42,7 @@ impl Transfer<'_> {
         source: &RemotePath,
         info: &FileInfo,
         target: &Path,
-        by_part: bool,
+        old: Option<&FileInfo>,
         read: Option<Read>,
     ) -> Outcome {
         let read = read.unwrap_or_else(|| {
@@ -59,27 +54,69 @@ impl Transfer<'_> {
             let info = FilePath::Remote(source.clone()).info(true)?;
             return self.download_large(source, &info, target, false);
         };
-        let whole = FilePath::Local(target.to_owned());
-        let part = match by_part {
-            true => self.part_of(&FilePath::Remote(source.clone()), info, &whole),
-            false => whole.clone(),
-        };
-        let FilePath::Local(path) = &part else {
-            return Ok(());
-        };
-        let mut file = File::create(path).map_err(failed(path))?;
-        file.write_all(&bytes).map_err(|error| {
-            // Do not leave an incomplete file under the final name.
-            let _ = fs::remove_file(path);
-            Failure::local(&shown(path), &error)
-        })?;
-        self.progress.add_bytes(bytes.len() as u64);
-        drop(file);
-        self.finish_local(path, info)?;
-        if by_part && !self.policy.in_place {
-            part.rename_over(&whole)?;
+        if self.policy.in_place {
+            let written = File::create(target).and_then(|mut file| file.write_all(&bytes));
+            written.map_err(failed(target))?;
+            self.finish_local(target, info)?;
+        } else if self.policy.atomic || old.is_some() {
+            self.replace_small(source, info, target, &bytes)?;
+        } else {
+            match local_part::create_new(target) {
+                Ok(file) => self.fill_new(file, target, info, &bytes)?,
+                // It was created in the meantime, or is a link that leads nowhere.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.replace_small(source, info, target, &bytes)?;
+                }
+                Err(error) => return Err(failed(target)(error)),
+            }
         }
+        self.progress.add_bytes(bytes.len() as u64);
         Ok(())
+    }
+
+    /// Writes a new file, and removes it if that fails.
+    fn fill_new(&self, mut file: File, path: &Path, info: &FileInfo, bytes: &[u8]) -> Outcome {
+        let written = file.write_all(bytes).map_err(failed(path));
+        drop(file);
+        let finished = written.and_then(|()| self.finish_local(path, info));
+        if finished.is_err() {
+            let _ = fs::remove_file(path);
+        }
+        finished
+    }
+
+    /// Writes a file under a temporary name and renames it, so that a full disk leaves the old file
+    /// as it is. If the user may not create files in the directory, the old file is overwritten.
+    fn replace_small(
+        &self,
+        source: &RemotePath,
+        info: &FileInfo,
+        target: &Path,
+        bytes: &[u8],
+    ) -> Outcome {
+        let whole = FilePath::Local(target.to_owned());
+        let name = whole.name().unwrap_or_default();
+        let from = FilePath::Remote(source.clone());
+        let path = target.with_file_name(part::name(self.part_key(), &name, &from, info));
+        match local_part::create_anew(&path) {
+            Ok(file) => self
+                .fill_new(file, &path, info, bytes)
+                .map_err(|failure| Failure {
+                    subject: shown(target),
+                    ..failure
+                })?,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                local_part::overwrite(target, bytes).map_err(failed(target))?;
+                return self.finish_local(target, info);
+            }
+            Err(error) => return Err(failed(target)(error)),
+        }
+        keep_mode(target, &path);
+        let renamed = FilePath::Local(path.clone()).rename_over(&whole);
+        if renamed.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        renamed
     }
 
     /// Downloads a file with several requests in flight.
@@ -106,16 +143,25 @@ impl Transfer<'_> {
         let FilePath::Local(path) = &part else {
             return Ok(());
         };
-        let local = Part::open(path, target, info, self.policy.resume, is_special)?;
+        let opening = match (is_special, self.policy.in_place) {
+            (true, _) => Opening::AsItIs,
+            (false, true) => Opening::InPlace,
+            (false, false) if self.policy.resume => Opening::Continue,
+            (false, false) => Opening::Anew,
+        };
+        let local = self.moved(Part::open(path, target, info, opening), &part, &whole)?;
         self.progress.skip_bytes(local.from);
         let ranges = part::remaining(&holes::remote_ranges(&remote, info), local.from);
         let fetched = self.fetch(&remote, source, ranges, &local).and_then(|()| {
             let after = remote.metadata().wait().map_err(source.failed());
             Self::check_state(&from, info, after.map(|after| file_path::info_of(&after)))
         });
-        Self::moved(fetched, &part, &whole)?;
+        let fetched = fetched.and_then(|()| match is_special {
+            true => Ok(()),
+            false => local.finish(info.size),
+        });
+        self.moved(fetched, &part, &whole)?;
         if !is_special {
-            local.finish(info.size)?;
             drop(local.file);
             self.finish_local(path, info)?;
         }
@@ -180,35 +226,47 @@ struct Part {
     has_holes: bool,
 }
 
+/// How to open the local file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// Create an incomplete file.
+    Anew,
+    /// Continue the incomplete file of an earlier transfer, if it exists.
+    Continue,
+    /// Replace the content of the target.
+    InPlace,
+    /// Write to a device or pipe.
+    AsItIs,
+}
+
 impl Part {
-    fn open(
-        path: &Path,
-        target: &Path,
-        info: &FileInfo,
-        resume: bool,
-        is_special: bool,
-    ) -> Outcome<Self> {
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(!resume && !is_special)
-            .open(path)
-            .map_err(failed(target))?;
+    fn open(path: &Path, target: &Path, info: &FileInfo, opening: Opening) -> Outcome<Self> {
+        let is_special = opening == Opening::AsItIs;
+        let opened = match opening {
+            Opening::Anew => local_part::create_anew(path),
+            Opening::Continue => local_part::open_or_create(path),
+            Opening::InPlace | Opening::AsItIs => File::options()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path),
+        };
+        let file = opened.map_err(failed(target))?;
         let length = file.metadata().map_err(failed(target))?.len();
-        let from = match resume && !is_special {
-            true => part::resume_point(length, info.size),
-            false => 0,
+        let from = match opening {
+            Opening::Continue => part::resume_point(length, info.size),
+            _ => 0,
         };
         if !is_special {
-            // After a crash, the last part of the file can have gaps.
-            file.set_len(from).map_err(failed(target))?;
-            if !reserve(&file, from, info) {
-                if from == 0 {
+            if !info.may_have_holes() && !local_part::reserve(&file, from, info.size) {
+                if opening == Opening::InPlace && length == 0 {
                     let _ = fs::remove_file(path);
                 }
                 let reason = format!("No space left for {} bytes", info.size - from);
                 return Err(Failure::new(Exit::Full, shown(target), reason));
             };
+            // After a crash, the last part of the file can have gaps.
+            file.set_len(from).map_err(failed(target))?;
         }
         Ok(Self {
             file,
@@ -225,27 +283,6 @@ impl Part {
             self.file.set_len(size).map_err(&failed)?;
         }
         Ok(())
-    }
-}
-
-/// The type of tmpfs. statfs(2)
-const TMPFS_MAGIC: i64 = 0x0102_1994;
-
-/// Reserves space, so that a full disk fails at once and the file is not fragmented. Returns false
-/// if the space is not sufficient. File systems without this function do not fail.
-fn reserve(file: &File, from: u64, info: &FileInfo) -> bool {
-    if info.may_have_holes() || info.size <= from {
-        return true;
-    }
-    let wanted = info.size - from;
-    match fstatfs(file) {
-        // A tmpfs has no fragmentation, and allocation takes half as long as writing.
-        Ok(system) if system.f_type == TMPFS_MAGIC => {
-            let free = u128::from(system.f_bavail) * u128::from(system.f_bsize.unsigned_abs());
-            // A tmpfs without a limit reports 0 blocks.
-            system.f_blocks == 0 || free >= u128::from(wanted)
-        }
-        _ => fallocate(file, FallocateFlags::KEEP_SIZE, from, wanted) != Err(Errno::NOSPC),
     }
 }
 

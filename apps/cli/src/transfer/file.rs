@@ -29,7 +29,7 @@ impl Transfer<'_> {
                 self.download(source, info, target, old, read)
             }
             (FilePath::Local(source), FilePath::Remote(target)) => {
-                self.upload(source, info, target)
+                self.upload(source, info, target, old)
             }
             (FilePath::Remote(source), FilePath::Remote(target)) => {
                 self.copy_between(source, info, target, old)
@@ -94,17 +94,32 @@ impl Transfer<'_> {
             return target.clone();
         }
         let name = target.name().unwrap_or_default();
-        target.sibling(&part::name(&name, source, info))
+        target.sibling(&part::name(self.part_key(), &name, source, info))
     }
 
     /// Handles the result of a transfer into an incomplete file. If the source has changed, the
-    /// file is removed: a transfer of the new state uses another name and could not resume it.
-    pub(super) fn moved<T>(moved: Outcome<T>, part: &FilePath, whole: &FilePath) -> Outcome<T> {
-        let has_changed = matches!(&moved, Err(failure) if failure.exit == Exit::Differs);
-        if has_changed && part.key() != whole.key() {
-            let _ = part.remove(Kind::File);
+    /// file is removed: a transfer of the new state uses another name and could not resume it. If
+    /// the disk is full, the file is removed as well, unless the user wants to continue later.
+    pub(super) fn moved<T>(
+        &self,
+        moved: Outcome<T>,
+        part: &FilePath,
+        whole: &FilePath,
+    ) -> Outcome<T> {
+        let mut failure = match moved {
+            Err(failure) if part.key() != whole.key() => failure,
+            moved => return moved,
+        };
+        match failure.exit {
+            Exit::Full if self.policy.resume => {
+                failure.reason += &format!("; the incomplete file remains: {part}");
+            }
+            Exit::Differs | Exit::Full => {
+                let _ = part.remove(Kind::File);
+            }
+            _ => {}
         }
-        moved
+        Err(failure)
     }
 
     /// Fails if size or time of the source have changed.

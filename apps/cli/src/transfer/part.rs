@@ -1,9 +1,10 @@
 //! Incomplete files: their names, and the offset at which a transfer resumes.
 //!
 //! A file is written beside its final name under a temporary name, and renamed when it is complete.
-//! The temporary name contains a hash of path, size and time of last write of the source. A changed
-//! source has another hash, so a transfer never mixes two states of a file, and needs no record
-//! beside the file.
+//! The temporary name contains a tag of path, size and time of last write of the source. A changed
+//! source has another tag, so a transfer never mixes two states of a file, and needs no record
+//! beside the file. The tag depends on a secret of the user (see [`part_key`](super::part_key)), so
+//! other users cannot create the file in advance.
 //!
 //! Pieces arrive in any order, but all pieces in flight are within [`SPAN`] bytes. So all data
 //! before the last [`SPAN`] bytes of a file are present, even after a crash.
@@ -11,6 +12,7 @@
 use std::ops::Range;
 use std::time::UNIX_EPOCH;
 
+use super::part_key::PartKey;
 use crate::file_path::{FileInfo, FilePath};
 use crate::names::MAX_LOCAL_BYTES;
 
@@ -23,19 +25,20 @@ const START: u64 = 1 << 20;
 const ENDING: &str = ".part";
 
 /// The name for the incomplete copy of `source` with the final name `name`.
-pub(super) fn name(name: &str, source: &FilePath, info: &FileInfo) -> String {
-    let mut hash = Fnv::new();
-    hash.add(source.to_string().as_bytes());
-    hash.add(&[0]);
-    hash.add(name.as_bytes());
-    hash.add(&info.size.to_le_bytes());
+pub(super) fn name(key: &PartKey, name: &str, source: &FilePath, info: &FileInfo) -> String {
     let (sign, written) = match info.written.duration_since(UNIX_EPOCH) {
         Ok(after) => (0, after),
         Err(error) => (1, error.duration()),
     };
-    hash.add(&[sign]);
-    hash.add(&written.as_nanos().to_le_bytes());
-    let ending = format!(".{:016x}{ENDING}", hash.0);
+    let source = source.to_string();
+    let tag = key.tag(&[
+        source.as_bytes(),
+        name.as_bytes(),
+        &info.size.to_le_bytes(),
+        &[sign],
+        &written.as_nanos().to_le_bytes(),
+    ]);
+    let ending = format!(".{tag:016x}{ENDING}");
     let mut length = name.len().min(MAX_LOCAL_BYTES - ending.len());
     while !name.is_char_boundary(length) {
         length -= 1;
@@ -85,21 +88,6 @@ pub(super) fn sorted_ranges(mut ranges: Vec<Range<u64>>, size: u64) -> Vec<Range
     tidy
 }
 
-/// FNV-1a with 64 bits. The hash must be the same in every build; it need not resist attacks.
-struct Fnv(u64);
-
-impl Fnv {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -126,6 +114,9 @@ mod tests {
 
     #[test]
     fn another_state_of_the_source_has_another_name() {
+        let (key, other_key) = (PartKey::random(), PartKey::random());
+        let name =
+            |name_: &str, source: &FilePath, info: &FileInfo| name(&key, name_, source, info);
         let source = FilePath::Local("/a/x".into());
         let one = name("x", &source, &info(10, 100));
         assert_eq!(one, name("x", &source, &info(10, 100)));
@@ -135,23 +126,25 @@ mod tests {
             name("x", &source, &info(10, 200)),
             name("x", &FilePath::Local("/b/x".into()), &info(10, 100)),
             name("y", &source, &info(10, 100)),
+            super::name(&other_key, "x", &source, &info(10, 100)),
         ];
         assert!(!others.contains(&one), "{others:?}");
     }
 
     #[test]
     fn a_long_name_stays_a_name() {
+        let key = PartKey::random();
         let source = FilePath::Local("/a".into());
         for text in [
             "x".repeat(255),
             "\u{e4}".repeat(127),
             "\u{1f600}".repeat(63),
         ] {
-            let part = name(&text, &source, &info(1, 1));
+            let part = name(&key, &text, &source, &info(1, 1));
             assert!(part.len() <= MAX_LOCAL_BYTES && part.ends_with(ENDING));
         }
         let (one, other) = ("x".repeat(254) + "1", "x".repeat(254) + "2");
-        let part = |text: &str| name(text, &source, &info(1, 1));
+        let part = |text: &str| name(&key, text, &source, &info(1, 1));
         assert_ne!(part(&one), part(&other));
     }
 

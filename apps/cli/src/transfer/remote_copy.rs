@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use smbeam_client::{Error, File, OpenOptions, Region, Wait as _, transfer};
 
-use super::upload::without_readonly;
+use super::remote_part::{is_collision, without_readonly};
 use super::{Transfer, holes, part, same_file};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::file_path::{self, FileInfo, FilePath, RemotePath, changes};
+use crate::file_path::{self, FileInfo, FilePath, Kind, RemotePath, changes};
 use crate::session_key::is_one_session;
 
 impl Transfer<'_> {
@@ -29,36 +29,58 @@ impl Transfer<'_> {
             .open(&source.path, &OpenOptions::new().read(true))
             .wait()
             .map_err(source.failed())?;
-        let part = match is_small {
+        let new = match is_small && old.is_none() && !self.policy.in_place {
+            true => create_small(target)?,
+            false => None,
+        };
+        let is_new = new.is_some();
+        let part = match is_new {
             true => whole.clone(),
             false => self.part_of(&from, info, &whole),
         };
         let FilePath::Remote(remote) = &part else {
             return Ok(());
         };
-        let (output, begin) = self.open_part(remote, target, info)?;
+        let (output, begin) = match new {
+            Some(output) => (output, 0),
+            None => self.open_part(remote, target, info)?,
+        };
         self.progress.skip_bytes(begin);
-        let copied = self
-            .copy_rest((&input, source), (&output, target), info, begin)
-            .and_then(|has_holes| {
-                let after = input.metadata().wait().map_err(source.failed());
-                Self::check_state(&from, info, after.map(|after| file_path::info_of(&after)))?;
-                Ok(has_holes)
-            });
-        let has_holes = Self::moved(copied, &part, &whole)?;
-        if self.policy.preserve {
-            let changes = without_readonly(changes(info, true));
-            let changed = output.set_metadata(&changes).wait();
-            changed.map_err(target.failed())?;
+        let copied = self.copy_and_close((&input, source), (&output, target), info, begin);
+        drop(output);
+        if copied.is_err() && is_new {
+            let _ = whole.remove(Kind::File);
         }
-        output.close().wait().map_err(target.failed())?;
-        if !is_small && !self.policy.in_place {
+        let has_holes = self.moved(copied, &part, &whole)?;
+        if !is_new && !self.policy.in_place {
             part.rename_over(&whole)?;
         }
         if has_holes {
             holes::mark_sparse(target);
         }
         self.set_readonly(target, changes(info, true))
+    }
+
+    /// Copies the data from `begin` on, sets the times and closes the copy. Returns whether the
+    /// copy has holes.
+    fn copy_and_close(
+        &self,
+        (input, source): (&File, &RemotePath),
+        (output, target): (&File, &RemotePath),
+        info: &FileInfo,
+        begin: u64,
+    ) -> Outcome<bool> {
+        let has_holes = self.copy_rest((input, source), (output, target), info, begin)?;
+        let after = input.metadata().wait().map_err(source.failed());
+        let from = FilePath::Remote(source.clone());
+        Self::check_state(&from, info, after.map(|after| file_path::info_of(&after)))?;
+        if self.policy.preserve {
+            let changes = without_readonly(changes(info, true));
+            let changed = output.set_metadata(&changes).wait();
+            changed.map_err(target.failed())?;
+        }
+        output.close().wait().map_err(target.failed())?;
+        Ok(has_holes)
     }
 
     /// Copies the data from `begin` on. Returns whether the copy has holes.
@@ -135,6 +157,16 @@ impl Transfer<'_> {
             Some(Err(error)) => Err(target.failure(&error)),
             None => Err(Failure::interrupted(&from)),
         }
+    }
+}
+
+/// Creates the target of a small copy; `None` if it exists.
+fn create_small(target: &RemotePath) -> Outcome<Option<File>> {
+    let options = OpenOptions::new().write(true).create_new(true);
+    match target.share.open(&target.path, &options).wait() {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if is_collision(&error) => Ok(None),
+        Err(error) => Err(target.failure(&error)),
     }
 }
 

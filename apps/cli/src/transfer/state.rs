@@ -3,7 +3,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use smbeam_client::Wait as _;
 use smbeam_client::transfer::TransferOptions;
 
 use super::part;
+use super::part_key::PartKey;
 use super::policy::Policy;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, RemotePath};
@@ -35,6 +37,11 @@ pub(crate) struct Transfer<'a> {
     /// The lock is held by the thread that reconnects; other threads then find the new session. The
     /// value is the time of the first failed attempt.
     pub(super) reconnecting: Arc<Mutex<Option<Instant>>>,
+    /// Whether an upload of a small file has found its name in use. Then others will, because the
+    /// tree was uploaded before.
+    pub(super) replaces_files: Arc<AtomicBool>,
+    /// The secret for the names of incomplete files, after its first use.
+    part_key: Arc<OnceLock<PartKey>>,
 }
 
 impl<'a> Transfer<'a> {
@@ -52,6 +59,8 @@ impl<'a> Transfer<'a> {
             interrupt,
             large: Arc::new(Permits::new(LARGE_AT_ONCE)),
             reconnecting: Arc::default(),
+            replaces_files: Arc::default(),
+            part_key: Arc::default(),
         }
     }
 
@@ -65,8 +74,23 @@ impl<'a> Transfer<'a> {
             policy,
             large: Arc::clone(&self.large),
             reconnecting: Arc::clone(&self.reconnecting),
+            replaces_files: Arc::clone(&self.replaces_files),
+            part_key: Arc::clone(&self.part_key),
             ..*self
         }
+    }
+
+    /// The secret for the names of incomplete files.
+    pub(super) fn part_key(&self) -> &PartKey {
+        self.part_key.get_or_init(|| {
+            let key = PartKey::load();
+            if let (true, Some(reason)) = (self.policy.resume, key.not_stored()) {
+                self.report.note(&format!(
+                    "--continue finds no file of an earlier transfer: cannot store a key: {reason}"
+                ));
+            }
+            key
+        })
     }
 
     pub(super) fn options(&self) -> TransferOptions {

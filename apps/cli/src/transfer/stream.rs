@@ -43,7 +43,8 @@ impl Transfer<'_> {
             true => whole.clone(),
             false => {
                 let name = whole.name().unwrap_or_default();
-                whole.sibling(&part::name(&name, &FilePath::Local(NAME.into()), &info()))
+                let from = FilePath::Local(NAME.into());
+                whole.sibling(&part::name(self.part_key(), &name, &from, &info()))
             }
         };
         let FilePath::Remote(remote) = &gathering else {
@@ -51,6 +52,8 @@ impl Transfer<'_> {
         };
         let input = read_ahead().map_err(|error| Failure::local(NAME, &error))?;
         let options = OpenOptions::new().write(true).create(true).truncate(true);
+        // Its name depends on the time, so no earlier upload has left a file with this name.
+        let options = options.create_new(!self.policy.in_place);
         let file = remote.share.open(&remote.path, &options).wait();
         let file = file.map_err(target.failed())?;
         let sent = self.send_pieces(&input, &file, target);

@@ -81,6 +81,7 @@ impl Transfer<'_> {
         };
         let (directories, files): (Vec<_>, Vec<_>) =
             items.into_iter().partition(|item| item.info.is_directory());
+        let is_one_file = directories.is_empty() && files.len() == 1;
         let first = |items: Vec<Item>| items.into_iter().map(|item| self.first_job(item)).collect();
         let first = InitialJobs {
             files: first(files),
@@ -93,6 +94,11 @@ impl Transfer<'_> {
             self.report.failed(&Failure::interrupted("transfer"));
             self.report
                 .note("run the same command with --continue to resume the transfer");
+        }
+        if self.report.fatal() == Some(Exit::Full) && !is_one_file {
+            self.report.note(
+                "the disk is full: files without a message may not have been transferred either",
+            );
         }
     }
 
@@ -284,7 +290,7 @@ impl Transfer<'_> {
         let (true, Ok(path)) = (is_kept, source.listed(&entry.name)) else {
             return;
         };
-        let name = part::name(&entry.name, &path, &entry.info);
+        let name = part::name(self.part_key(), &entry.name, &path, &entry.info);
         target_entries.remove(&target.key_of(&name));
     }
 

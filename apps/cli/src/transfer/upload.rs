@@ -6,65 +6,53 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use smbeam_client::{Changes, FileAttributes, OpenOptions, Wait as _, WriteOptions, transfer};
-use wire::Status;
+use smbeam_client::{Wait as _, transfer};
 
-use super::file::is_directory;
+use super::remote_part::without_readonly;
+use super::small_upload::SmallUpload;
 use super::{Transfer, holes, part, transfer_failure};
-use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, RemotePath, changes, local_info};
 use crate::location::shown;
 
 impl Transfer<'_> {
-    pub(super) fn upload(&self, source: &Path, info: &FileInfo, target: &RemotePath) -> Outcome {
-        if !self.is_small(info.size) {
+    /// Uploads a file. `old` is the existing target, if it is known.
+    pub(super) fn upload(
+        &self,
+        source: &Path,
+        info: &FileInfo,
+        target: &RemotePath,
+        old: Option<&FileInfo>,
+    ) -> Outcome {
+        let small = match self.is_small(info.size) {
+            true => self.read_small(source)?,
+            false => None,
+        };
+        let Some(bytes) = small else {
             return self.upload_large(source, target);
-        }
-        match self.upload_small(source, info, target) {
-            Err(failure) if failure.exit == Exit::Denied && target.clear_readonly() => {
-                self.upload_small(source, info, target)
-            }
-            uploaded => uploaded,
-        }
+        };
+        let length = bytes.len() as u64;
+        let small = SmallUpload {
+            transfer: self,
+            source,
+            info,
+            target,
+        };
+        small.run(bytes, old)?;
+        self.progress.add_bytes(length);
+        Ok(())
     }
 
-    /// Uploads a file with one request.
-    fn upload_small(&self, source: &Path, info: &FileInfo, target: &RemotePath) -> Outcome {
-        let mut file = File::open(source).map_err(failed(source))?;
-        let mut bytes = Vec::with_capacity(info.size as usize + 1);
-        file.by_ref()
-            .take(self.policy.request_bytes() + 1)
+    /// Reads a file that is uploaded with one request; `None` if it has grown.
+    pub(super) fn read_small(&self, source: &Path) -> Outcome<Option<Vec<u8>>> {
+        let file = File::open(source).map_err(failed(source))?;
+        let most = self.policy.request_bytes() + 1;
+        let length = file.metadata().map_err(failed(source))?.len().min(most);
+        let mut bytes = Vec::with_capacity(length as usize + 1);
+        file.take(most)
             .read_to_end(&mut bytes)
             .map_err(failed(source))?;
-        if !self.is_small(bytes.len() as u64) {
-            return self.upload_large(source, target);
-        }
-        let length = bytes.len() as u64;
-        let whole = FilePath::Remote(target.clone());
-        let from = FilePath::Local(source.to_owned());
-        let part = match self.policy.atomic {
-            true => self.part_of(&from, info, &whole),
-            false => whole.clone(),
-        };
-        let FilePath::Remote(remote) = &part else {
-            return Ok(());
-        };
-        let options =
-            WriteOptions::default().changes(self.policy.preserve.then(|| changes(info, false)));
-        remote
-            .share
-            .write(&remote.path, bytes, &options)
-            .wait()
-            .map_err(|error| match error.status() {
-                Some(Status::FILE_IS_A_DIRECTORY) => is_directory(&whole),
-                _ => remote.failed()(error),
-            })?;
-        self.progress.add_bytes(length);
-        if self.policy.atomic {
-            part.rename_over(&whole)?;
-        }
-        Ok(())
+        Ok(self.is_small(bytes.len() as u64).then_some(bytes))
     }
 
     /// Uploads a file with several requests in flight.
@@ -81,30 +69,9 @@ impl Transfer<'_> {
         };
         let (file, begin) = self.open_part(remote, target, &info)?;
         self.progress.skip_bytes(begin);
-        let ranges = holes::local_ranges(&local, &info).map_err(failed(source))?;
-        let has_holes = ranges.is_some();
-        if has_holes {
-            // A server without sparse files fills holes with zeros, which is correct as well.
-            let _ = file.set_sparse(true).wait();
-        }
-        let ranges = ranges.unwrap_or_else(|| part::all(info.size));
-        let left = part::remaining(&ranges, begin);
-        let sent = self
-            .send(&local, source, left, &file, target)
-            .and_then(|()| {
-                let after = local.metadata().map_err(failed(source));
-                Self::check_state(&from, &info, after.map(|after| local_info(&after)))
-            });
-        Self::moved(sent, &part, &whole)?;
-        if ranges.last().is_none_or(|last| last.end < info.size) {
-            file.set_len(info.size).wait().map_err(target.failed())?;
-        }
-        if self.policy.preserve {
-            let changes = without_readonly(changes(&info, false));
-            let changed = file.set_metadata(&changes).wait();
-            changed.map_err(target.failed())?;
-        }
-        file.close().wait().map_err(target.failed())?;
+        let filled = self.fill_and_close(&local, source, &info, (&file, target), begin);
+        drop(file);
+        let has_holes = self.moved(filled, &part, &whole)?;
         if !self.policy.in_place {
             part.rename_over(&whole)?;
         }
@@ -114,39 +81,38 @@ impl Transfer<'_> {
         self.set_readonly(target, changes(&info, false))
     }
 
-    /// Sets READONLY after the rename, if the copy has it.
-    pub(super) fn set_readonly(&self, target: &RemotePath, changes: Changes) -> Outcome {
-        if !self.policy.preserve || changes == without_readonly(changes) {
-            return Ok(());
-        }
-        let changed = target.share.set_metadata(&target.path, &changes);
-        changed.wait().map_err(target.failed())
-    }
-
-    /// Opens the incomplete file of `target`. Returns the file, and the offset at which to
-    /// continue.
-    pub(super) fn open_part(
+    /// Uploads the data from `begin` on, sets the times and closes the file. Returns whether it has
+    /// holes.
+    fn fill_and_close(
         &self,
-        part: &RemotePath,
-        target: &RemotePath,
+        local: &Arc<File>,
+        source: &Path,
         info: &FileInfo,
-    ) -> Outcome<(smbeam_client::File, u64)> {
-        let options = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(!self.policy.resume);
-        let open = || part.share.open(&part.path, &options).wait();
-        let file = part.retry_without_readonly(open).map_err(target.failed())?;
-        if !self.policy.resume {
-            return Ok((file, 0));
+        (file, target): (&smbeam_client::File, &RemotePath),
+        begin: u64,
+    ) -> Outcome<bool> {
+        let ranges = holes::local_ranges(local, info).map_err(failed(source))?;
+        let has_holes = ranges.is_some();
+        if has_holes {
+            // A server without sparse files fills holes with zeros, which is correct as well.
+            let _ = file.set_sparse(true).wait();
         }
-        let length = file.metadata().wait().map_err(target.failed())?.size;
-        let begin = part::resume_point(length, info.size);
-        if begin != length {
-            // After a crash, the last part of the file can have gaps.
-            file.set_len(begin).wait().map_err(target.failed())?;
+        let ranges = ranges.unwrap_or_else(|| part::all(info.size));
+        let left = part::remaining(&ranges, begin);
+        self.send(local, source, left, file, target)?;
+        let after = local.metadata().map_err(failed(source));
+        let from = FilePath::Local(source.to_owned());
+        Self::check_state(&from, info, after.map(|after| local_info(&after)))?;
+        if ranges.last().is_none_or(|last| last.end < info.size) {
+            file.set_len(info.size).wait().map_err(target.failed())?;
         }
-        Ok((file, begin))
+        if self.policy.preserve {
+            let changes = without_readonly(changes(info, false));
+            let changed = file.set_metadata(&changes).wait();
+            changed.map_err(target.failed())?;
+        }
+        file.close().wait().map_err(target.failed())?;
+        Ok(has_holes)
     }
 
     /// Uploads ranges.
@@ -192,12 +158,6 @@ impl transfer::Source for Input<'_> {
         self.transfer.check_io()?;
         transfer::LocalFile(Arc::clone(self.file)).read_at(offset, buffer)
     }
-}
-
-/// The changes without READONLY. Windows neither opens such a file for writing nor replaces it.
-pub(super) fn without_readonly(changes: Changes) -> Changes {
-    let without = |attributes: FileAttributes| attributes.0 & !FileAttributes::READONLY.0;
-    changes.attributes(changes.attributes.map(without).map(FileAttributes))
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
