@@ -99,6 +99,8 @@ pub struct Share {
     pub notify: bool,
     /// Whether smbeam moves large transfers past the page cache; smbd never does.
     pub direct: bool,
+    /// When written data reach the disk: `client`, `flush` or `always`.
+    pub sync: &'static str,
 }
 
 /// The settings of a server.
@@ -185,6 +187,7 @@ impl Share {
             oplocks: true,
             notify: true,
             direct: false,
+            sync: "flush",
         }
     }
 }

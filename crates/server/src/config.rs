@@ -7,6 +7,7 @@ mod numbers;
 mod paths;
 mod quic;
 mod rdma;
+mod sync;
 mod tcp;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use net::{Endpoint, Endpoints, Transport};
 use proto::server::GmacChannels;
+use proto::server::config::MAX_IO;
 use serde::Deserialize;
 use toml::Spanned;
 use wire::file_name::NameMapping;
@@ -26,6 +28,7 @@ pub use self::changes::needing_restart;
 pub use self::levels::Levels;
 pub use self::listen::ListenAddress;
 pub use self::rdma::{RdmaProvider, RdmaSection};
+pub use self::sync::SyncChoice;
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
 
@@ -266,6 +269,13 @@ pub struct LimitsSection {
     /// Maximum length of a frame before the first login of a connection, in bytes. Default: 256
     /// KiB.
     pub frame_before_login: usize,
+    /// Maximum length of a READ in bytes, from 64 KiB to 8 MiB. Default: 8 MiB.
+    pub max_read: u32,
+    /// Maximum length of a WRITE in bytes, from 64 KiB to 8 MiB. Default: 8 MiB.
+    pub max_write: u32,
+    /// Maximum length of the data of other requests and responses, such as a part of a listing, in
+    /// bytes, from 64 KiB to 8 MiB. Default: 8 MiB.
+    pub max_transact: u32,
     /// Maximum number of credits that the server grants to one connection. Default: 8192.
     pub credits: u16,
     /// Maximum number of sessions of one connection. Default: 1024.
@@ -293,6 +303,9 @@ impl Default for LimitsSection {
             frame_timeout_ms: 60_000,
             credit_timeout_ms: 60_000,
             frame_before_login: proto.frame_before_login,
+            max_read: MAX_IO,
+            max_write: MAX_IO,
+            max_transact: MAX_IO,
             credits: proto.credits,
             sessions_per_connection: proto.sessions_per_connection,
             logins_per_connection: proto.logins_per_connection,
@@ -407,6 +420,9 @@ pub struct ShareSection {
     /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
+    /// When written data reach stable storage. Default: when a client asks for it.
+    #[serde(default)]
+    pub sync: SyncChoice,
     /// Treatment of Linux file names that SMB cannot transmit, such as names with a colon. Default:
     /// clients see such files under mapped names.
     #[serde(default)]
@@ -434,6 +450,7 @@ impl ShareSection {
             oplocks: true,
             notify: true,
             direct: false,
+            sync: SyncChoice::Flush,
             names: Names::Map,
             force_user: None,
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use proto::file::{FileOp, LocalEvent, LocalOpen, ShareId};
-use proto::server::config::{Share, ShareKind};
+use proto::server::config::{Share, ShareKind, SyncPolicy};
 use proto::token::Token;
 use tracing::warn;
 use vfs::{FileSystem, posix};
@@ -54,6 +54,7 @@ impl Shares {
             encryption_required: section.encryption_required,
             oplocks: section.oplocks,
             notify: section.notify,
+            sync: section.sync.into(),
             users: (!section.users.is_empty()).then(|| section.users.clone()),
             guest: section.guest,
             force_token: force_token(section)?,
@@ -138,6 +139,7 @@ fn ipc() -> Share {
         encryption_required: false,
         oplocks: false,
         notify: false,
+        sync: SyncPolicy::default(),
         users: None,
         guest: true,
         force_token: None,

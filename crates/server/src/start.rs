@@ -408,6 +408,9 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
         transport_security: config.quic.transport_security == TransportSecurity::Accept,
         multichannel: config.server.multichannel,
         security_blob: auth::server_hint(),
+        max_read: config.limits.max_read,
+        max_write: config.limits.max_write,
+        max_transact: config.limits.max_transact,
         limits: core::Limits {
             credits: config.limits.credits,
             sessions_per_connection: config.limits.sessions_per_connection,
@@ -433,4 +436,25 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     Accounts::from_config(config).map_err(StartError::Users)?;
     certificate::check(config).map_err(StartError::Certificate)?;
     smbdirect::check(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proto::server::config::SyncPolicy;
+
+    use super::*;
+
+    #[test]
+    fn the_core_gets_the_sizes_and_the_sync_of_the_configuration() {
+        let text = "[limits]\nmax_read = 65536\nmax_write = 131072\nmax_transact = 1048576\n\
+            [[share]]\nname = \"data\"\npath = \"/\"\nsync = \"always\"\n";
+        let config = Config::parse(Path::new("smbeam.toml"), text).expect("a good file");
+        let shares = Shares::open(&config.shares).expect("the root directory");
+        let core = core_config(&config, &shares);
+        let sizes = [core.max_read, core.max_write, core.max_transact];
+        assert_eq!(sizes, [65_536, 131_072, 1_048_576]);
+        assert_eq!(core.shares[1].sync, SyncPolicy::Always);
+    }
 }

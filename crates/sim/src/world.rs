@@ -12,7 +12,7 @@ use proto::id::{ConnectionId, OpId};
 use proto::notice::Notice;
 use proto::path::SharePath;
 use proto::server::Server;
-use proto::server::config::{Config, Limits, Share, ShareKind};
+use proto::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
 use proto::time::Instant;
 use proto::violation::Violation;
 use wire::FileId;
@@ -592,6 +592,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             guest: name == "data",
             oplocks: true,
             notify: true,
+            sync: SyncPolicy::default(),
             force_token: None,
         })
     };

@@ -113,17 +113,20 @@ fn text(site: &Site<'_>) -> String {
             oplocks,
             notify,
             direct: _,
+            sync,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };
         let path = path.display();
         let _ = write!(
             text,
             "[{name}]\npath = {path}\nread only = {}\nguest ok = {}\noplocks = {}\n\
-             change notify = {}\n",
+             change notify = {}\nstrict sync = {}\nsync always = {}\n",
             yes(*read_only),
             yes(*guests),
             yes(*oplocks),
-            yes(*notify)
+            yes(*notify),
+            yes(*sync != "client"),
+            yes(*sync == "always"),
         );
         if *encryption_required {
             text.push_str("server smb encrypt = required\n");

@@ -166,6 +166,7 @@ fn share(share: &Share) -> Value {
         oplocks,
         notify,
         direct,
+        sync,
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
@@ -176,6 +177,7 @@ fn share(share: &Share) -> Value {
     table.insert("oplocks".into(), (*oplocks).into());
     table.insert("notify".into(), (*notify).into());
     table.insert("direct".into(), (*direct).into());
+    table.insert("sync".into(), (*sync).into());
     if !users.is_empty() {
         table.insert("users".into(), strings(users));
     }

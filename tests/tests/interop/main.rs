@@ -31,6 +31,7 @@ mod client_reports_errors;
 mod client_sees_changes;
 mod client_uses_many_channels;
 mod client_works_with_other_servers;
+mod data_reach_the_disk_as_configured;
 mod direct_shares_keep_every_byte;
 mod files_change_while_they_are_read;
 mod files_move_over_rdma;
@@ -101,6 +102,7 @@ const MODULES: &[Module] = modules! {
     client_sees_changes;
     client_uses_many_channels: every_transport;
     client_works_with_other_servers;
+    data_reach_the_disk_as_configured;
     direct_shares_keep_every_byte;
     files_change_while_they_are_read;
     files_move_over_rdma;

@@ -203,6 +203,23 @@ pub enum ShareKind {
     Pipe,
 }
 
+/// When the written data of a share reach stable storage, so that they survive a power failure.
+///
+/// The values are those that Samba's `strict sync` and `sync always` allow together. Samba's
+/// defaults are `strict sync = yes` and `sync always = no`; without `strict sync`, it ignores
+/// FLUSH, write-through and `sync always` (smb.conf(5); source3/smbd/smb2_flush.c and fileio.c of
+/// Samba 4.25).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// When the kernel writes its cache. FLUSH succeeds at once, and write-through has no effect.
+    Client,
+    /// When a client asks for it, by FLUSH or by write-through.
+    #[default]
+    Flush,
+    /// Before the response to each request that writes data.
+    Always,
+}
+
 /// The configuration of a share of the server. \[MS-SMB2\] 3.3.1.6
 #[derive(Clone, Debug)]
 pub struct Share {
@@ -227,6 +244,8 @@ pub struct Share {
     /// Whether clients may watch directories of the share for changes (CHANGE_NOTIFY).
     /// \[MS-SMB2\] 3.3.5.19
     pub notify: bool,
+    /// When written data reach stable storage: the effect of FLUSH and of write-through.
+    pub sync: SyncPolicy,
     /// Names of the accounts that may connect to the share. `None` permits every named account;
     /// guests need the field `guest`.
     pub users: Option<Vec<String>>,

@@ -28,7 +28,7 @@ use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::caching::{Granted, oplock_level};
-use crate::server::open::{Open, OpenState, malformed, wire_attributes};
+use crate::server::open::{Open, OpenState, initial_mode, malformed, wire_attributes};
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CompletedCreate;
 use crate::token::Token;
@@ -221,6 +221,7 @@ impl Entered {
             has_readers,
             locks,
             position: AtomicU64::new(0),
+            mode: initial_mode(self.wanted.options),
             replay_entry: self.wanted.replay_entry.clone(),
             _quota: self.wanted.place.clone(),
             sequence: Mutex::default(),

@@ -6,6 +6,7 @@ use wire::flush::{Request, Response};
 
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
+use crate::server::config::SyncPolicy;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Need, malformed};
 
@@ -23,7 +24,16 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let request = Request::decode(message).map_err(malformed)?;
     let open = context.open(request.file_id)?;
     open.authorize(Need::Right(FLUSHES))?;
-    Ok(context.wait(FileOp::OnOpen(open.file, Operation::Flush), Step))
+    Ok(match open.share.sync {
+        SyncPolicy::Client => done(),
+        SyncPolicy::Flush | SyncPolicy::Always => {
+            context.wait(FileOp::OnOpen(open.file, Operation::Flush), Step)
+        }
+    })
+}
+
+fn done() -> Progress<Step> {
+    Progress::Done(Reply::message(|out| Response.encode(out)))
 }
 
 impl Step {
@@ -33,6 +43,9 @@ impl Step {
         outcome: Outcome,
     ) -> Result<Progress<Step>, Status> {
         outcome.expect_file()?.expect_done();
-        Ok(Progress::Done(Reply::message(|out| Response.encode(out))))
+        Ok(done())
     }
 }
+
+#[cfg(test)]
+mod tests;

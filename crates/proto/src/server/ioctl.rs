@@ -27,7 +27,7 @@ use wire::ioctl::Request;
 use crate::effect::Outcome;
 use crate::server::config::ShareKind;
 use crate::server::context::{Context, Progress};
-use request::{check_flags, check_no_open, payload_bytes};
+use request::{check_flags, check_lengths, check_no_open, payload_bytes};
 
 /// The state of a request that waits for the file system.
 pub(crate) enum Step {
@@ -60,6 +60,7 @@ impl Step {
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
     context.check_charge(payload_bytes(&request)?)?;
+    check_lengths(&request, context.max_transact())?;
     check_flags(&request)?;
     let is_disk = context.tree.share.kind == ShareKind::Disk;
     let refusal = match context.tree.share.kind {

@@ -2,16 +2,17 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use spin::Mutex;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
+use wire::fscc::ModeFlags;
 use wire::{DecodeError, FileId, FileTime, Status, TreeId};
 
 use crate::file::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
 use crate::id::ConnectionId;
 use crate::server::channel_sequence::ChannelSequence;
-use crate::server::config::Share;
+use crate::server::config::{Share, SyncPolicy};
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
 use crate::server::lock_sequence::LockSequences;
@@ -40,6 +41,9 @@ pub(crate) struct Open {
     pub(crate) locks: Arc<FileLocks>,
     /// FilePositionInformation, in bytes. Not in the state: every READ sets it.
     pub(crate) position: AtomicU64,
+    /// The settable flags of FileModeInformation: WRITE_THROUGH and SEQUENTIAL_ONLY. Not in the
+    /// state: every WRITE reads it.
+    pub(crate) mode: AtomicU32,
     /// The name of the CREATE that made it, if its client gave it one.
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That it counts.
@@ -52,8 +56,6 @@ pub(crate) struct Open {
 /// The changeable state of an open.
 #[derive(Debug, Default)]
 pub(crate) struct OpenState {
-    /// The settable flags of FileModeInformation: WRITE_THROUGH and SEQUENTIAL_ONLY.
-    pub(crate) mode: Option<u32>,
     /// The time of the last write, once the client set it or froze it: writes through this open
     /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
     pub(crate) kept_write_time: Option<FileTime>,
@@ -139,10 +141,31 @@ impl Open {
         self.locks.check(self.file, access, range)
     }
 
-    /// Whether a write is done only when it is on stable storage.
-    pub(crate) fn is_write_through(&self) -> bool {
-        self.options.contains(CreateOptions::WRITE_THROUGH)
+    /// The settable flags of FileModeInformation. \[MS-FSA\] 2.1.5.15.8
+    pub(crate) fn mode(&self) -> ModeFlags {
+        ModeFlags(self.mode.load(Ordering::Relaxed))
     }
+
+    /// Whether the response to a write waits until the data are on stable storage. `is_requested`:
+    /// the request asks for that. FILE_NO_INTERMEDIATE_BUFFERING does not: it means the caches of
+    /// the client, and neither Windows nor Samba empties the cache of the disk for it.
+    pub(crate) fn writes_through(&self, is_requested: bool) -> bool {
+        match self.share.sync {
+            SyncPolicy::Client => false,
+            SyncPolicy::Flush => is_requested || self.mode().contains(ModeFlags::WRITE_THROUGH),
+            SyncPolicy::Always => true,
+        }
+    }
+}
+
+/// The flags of FileModeInformation that SET_INFO can change.
+pub(crate) const SETTABLE_MODE: ModeFlags =
+    ModeFlags(ModeFlags::WRITE_THROUGH.0 | ModeFlags::SEQUENTIAL_ONLY.0);
+
+/// The settable flags of FileModeInformation that a CREATE sets: they have the same bits as its
+/// options.
+pub(crate) fn initial_mode(options: CreateOptions) -> AtomicU32 {
+    AtomicU32::new(options.0 & SETTABLE_MODE.0)
 }
 
 /// Attributes as the wire has them: never none. \[MS-FSCC\] 2.6

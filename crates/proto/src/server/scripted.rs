@@ -46,7 +46,7 @@ use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
-use crate::server::config::{Config, Limits, Share, ShareKind};
+use crate::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
 use crate::server::op_ids::OpIds;
 use crate::server::outstanding_request::OutstandingRequest;
@@ -370,6 +370,7 @@ pub(crate) fn disk_share() -> Share {
         encryption_required: false,
         oplocks: true,
         notify: true,
+        sync: SyncPolicy::default(),
         users: None,
         guest: false,
         force_token: None,

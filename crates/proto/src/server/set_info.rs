@@ -23,7 +23,7 @@ use crate::effect::Outcome;
 use crate::file::{BasicChanges, FileOp, Operation};
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
-use crate::server::open::{Need, Open, malformed};
+use crate::server::open::{Need, Open, SETTABLE_MODE, malformed};
 
 /// The state of a request that waits for the file system.
 pub(crate) enum Step {
@@ -119,14 +119,11 @@ fn set_position(open: &Open, buffer: &[u8]) -> Result<Progress<Step>, Status> {
 
 /// Samba takes no more than these two; smbtorture smb2.setinfo.
 fn set_mode(open: &Open, buffer: &[u8]) -> Result<Progress<Step>, Status> {
-    use wire::fscc::ModeFlags;
-
-    let settable = ModeFlags::WRITE_THROUGH | ModeFlags::SEQUENTIAL_ONLY;
     let FileModeInformation { mode } = FileModeInformation::decode(buffer).map_err(malformed)?;
-    if !settable.contains(mode) {
+    if !SETTABLE_MODE.contains(mode) {
         return Err(Status::INVALID_PARAMETER);
     }
-    open.state.lock().mode = Some(mode.0);
+    open.mode.store(mode.0, Ordering::Relaxed);
     Ok(done())
 }
 

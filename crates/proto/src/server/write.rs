@@ -66,7 +66,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if length == 0 {
         return Ok(done(0));
     }
-    let through = request.flags.contains(WriteFlags::WRITE_THROUGH) || open.is_write_through();
+    let through = open.writes_through(request.flags.contains(WriteFlags::WRITE_THROUGH));
     match offset {
         Some(offset) => open.check_locks(RangeAccess::Write, offset, length.into())?,
         None if !open.locks.is_empty() => {

@@ -4,12 +4,13 @@ use crypto::{Cipher, SigningAlgorithm};
 use proto::carrier::Carrier;
 use proto::violation::Violation;
 use wire::dialect::{Capabilities, Dialect, SecurityMode};
+use wire::fscc::{FileInfoClass, InfoType};
 use wire::fsctl::{CtlCode, ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 use wire::ioctl::{self, IoctlFlags};
 use wire::negotiate::{Request, Response};
 use wire::negotiate_context::{ContextType, PreauthIntegrity, RawContext};
 use wire::smb1::{DIALECT_SMB_2_002, DIALECT_SMB_2_WILDCARD, encode_negotiate};
-use wire::{Command, DecodeError, FileId, Guid, MessageId, Status};
+use wire::{Command, DecodeError, FileId, Guid, MessageId, Status, query_info};
 
 use crate::harness::{Client, Options, Rig, bytes_of};
 
@@ -45,6 +46,77 @@ fn the_newest_common_dialect_wins() {
         assert_eq!(encrypts, by_capability);
         assert_eq!(response.security_mode, SecurityMode::SIGNING_ENABLED);
     }
+}
+
+/// The statuses of a WRITE, a READ, a QUERY_INFO and an IOCTL of this length, on a server with these
+/// limits: max_read, max_write and max_transact. Checks that NEGOTIATE announces the limits.
+fn statuses_of(length: u32, limits: [u32; 3]) -> [Status; 4] {
+    let mut rig = Rig::new(|config| {
+        [config.max_read, config.max_write, config.max_transact] = limits;
+    });
+    let mut client = Client::new(&mut rig, Options::default());
+    let answer = client.negotiate(&mut rig);
+    let response = Response::decode(&answer.message).unwrap();
+    let announced = [
+        response.max_read_size,
+        response.max_write_size,
+        response.max_transact_size,
+    ];
+    assert_eq!(announced, limits);
+    assert_eq!(client.log_in(&mut rig, "alice").status(), Status::SUCCESS);
+    assert_eq!(client.enter(&mut rig, "files").status(), Status::SUCCESS);
+    let file = client.create(&mut rig, "file");
+    let mut echo = client.message(
+        Command::ECHO,
+        bytes_of(|out| wire::echo::Request.encode(out)),
+    );
+    echo.header.credits = 100;
+    assert_eq!(client.ask(&mut rig, echo).status(), Status::SUCCESS);
+    let read = client.read_message(file, length);
+    let write = client.write_message(file, &vec![7; length as usize]);
+    let query = query_info::Request {
+        info_type: InfoType::FILE,
+        file_info_class: FileInfoClass::BASIC.0,
+        output_buffer_length: length,
+        input: &[],
+        additional_information: 0,
+        flags: query_info::QueryInfoFlags::NONE,
+        file_id: file,
+    };
+    let query = client.message(Command::QUERY_INFO, bytes_of(|out| query.encode(out)));
+    let ioctl = ioctl::Request {
+        ctl_code: CtlCode::GET_COMPRESSION,
+        file_id: file,
+        max_input_response: 0,
+        max_output_response: length,
+        flags: IoctlFlags::IS_FSCTL,
+        input: &[],
+        output: &[],
+    };
+    let ioctl = client.message(Command::IOCTL, bytes_of(|out| ioctl.encode(out)));
+    [write, read, query, ioctl].map(|mut message| {
+        message.header.credit_charge = 3;
+        message.header.credits = 8;
+        message.header.message_id = MessageId(client.next_message);
+        client.next_message += 3;
+        client.ask(&mut rig, message).status()
+    })
+}
+
+#[test]
+fn configured_sizes_are_announced_and_enforced() {
+    let (small, large) = (65_536, 131_072);
+    let refused = Status::INVALID_PARAMETER;
+    let good = Status::SUCCESS;
+    assert_eq!(statuses_of(large, [large; 3]), [good; 4]);
+    let statuses = |limits| statuses_of(small + 1, limits);
+    let read_refused = [good, refused, good, good];
+    assert_eq!(statuses([small, large, large]), read_refused);
+    // The file is empty.
+    let write_refused = [refused, Status::END_OF_FILE, good, good];
+    assert_eq!(statuses([large, small, large]), write_refused);
+    let transact_refused = [good, good, refused, refused];
+    assert_eq!(statuses([large, large, small]), transact_refused);
 }
 
 /// The advised size of writes is not a limit.

@@ -1,5 +1,7 @@
 //! Values of limits with which a server could not serve any client.
 
+use proto::server::config::MAX_IO;
+
 use super::{Check, Config, ConfigError, unplaced};
 
 /// Least memory of a worker's buffers: one buffer of each size.
@@ -9,6 +11,9 @@ const BUFFER_MEMORY_MAX_MB: usize = 16 << 20;
 /// Least bytes of a frame before the login. A login with a Kerberos ticket needs some 64 KiB at
 /// most; NEGOTIATE and NTLM need less than 4 KiB.
 const FRAME_BEFORE_LOGIN_MIN: usize = 4 << 10;
+/// Least length in bytes of the largest READ, WRITE and transaction. Every client of dialect 2.1 or
+/// later relies on it. \[MS-SMB2\] 3.3.5.4
+const MAX_IO_MIN: usize = 64 << 10;
 
 /// Longest lockout in milliseconds: a year.
 const LOCKOUT_MAX_MS: usize = 365 * 24 * 60 * 60 * 1000;
@@ -48,6 +53,13 @@ impl Check<'_> {
             FRAME_BEFORE_LOGIN_MIN,
             usize::MAX,
         )?;
+        for (key, value) in [
+            ("limits.max_read", limits.max_read),
+            ("limits.max_write", limits.max_write),
+            ("limits.max_transact", limits.max_transact),
+        ] {
+            self.within(key, value as usize, MAX_IO_MIN, MAX_IO as usize)?;
+        }
         let buffers = config.server.buffer_memory_mb;
         let (least, most) = (BUFFER_MEMORY_MIN_MB, BUFFER_MEMORY_MAX_MB);
         self.within("server.buffer_memory_mb", buffers, least, most)
@@ -93,6 +105,10 @@ mod tests {
             "[limits]\nlogin_timeout_ms = 0",
             "[limits]\nframe_timeout_ms = 0",
             "[limits]\nframe_before_login = 0",
+            "[limits]\nmax_read = 65535",
+            "[limits]\nmax_write = 0",
+            "[limits]\nmax_write = 8388609",
+            "[limits]\nmax_transact = 4096",
         ] {
             let error = Config::parse(Path::new("c.toml"), bad)
                 .expect_err(bad)
@@ -108,7 +124,8 @@ mod tests {
                 "{error}"
             );
         }
-        let good = "[server]\nbuffer_memory_mb = 16\n[limits]\nshutdown_ms = 0\n";
+        let good = "[server]\nbuffer_memory_mb = 16\n[limits]\nshutdown_ms = 0\n\
+            max_read = 65536\nmax_write = 8388608\nmax_transact = 1048576\n";
         assert!(Config::parse(Path::new("c.toml"), good).is_ok());
     }
 }

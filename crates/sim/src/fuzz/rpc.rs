@@ -1,7 +1,7 @@
 //! Remote procedure calls: their fragments and stubs, and the pipes that take them.
 
 use proto::server::Server;
-use proto::server::config::{Config, Share, ShareKind};
+use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
 use proto::server::pipe::converse;
 use proto::time::Now;
 use wire::rpc::srvsvc::{
@@ -87,6 +87,7 @@ fn server() -> std::sync::Arc<Server> {
         encryption_required: false,
         oplocks: false,
         notify: false,
+        sync: SyncPolicy::default(),
         users: None,
         guest: true,
         force_token: None,

@@ -20,12 +20,12 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Reports the change to the watches, puts the data on stable storage where the open is one
-    /// that writes through, and gives the time of the last write back to a client that set it.
+    /// Reports the change to the watches, puts the data on stable storage where the open writes
+    /// through, and gives the time of the last write back to a client that set it.
     pub(super) fn start(context: &mut Context<'_>, open: &Open, reply: Reply) -> Progress<Self> {
         let mut left = Vec::new();
         left.extend(write::report(context, open));
-        if open.is_write_through() {
+        if open.writes_through(false) {
             left.push(FileOp::OnOpen(open.file, Operation::Flush));
         }
         let ending = Self {

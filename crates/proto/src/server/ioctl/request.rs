@@ -49,6 +49,21 @@ pub(in crate::server) fn payload_bytes(request: &Request<'_>) -> Result<u32, Sta
     Ok(inbound.max(outbound))
 }
 
+/// Checks that neither the input nor a maximum of the output exceeds Connection.MaxTransactSize.
+/// \[MS-SMB2\] 3.3.5.15
+pub(in crate::server) fn check_lengths(
+    request: &Request<'_>,
+    max_transact: u32,
+) -> Result<(), Status> {
+    let is_long = request.input.len() > max_transact as usize
+        || request.max_input_response > max_transact
+        || request.max_output_response > max_transact;
+    match is_long {
+        true => Err(Status::INVALID_PARAMETER),
+        false => Ok(()),
+    }
+}
+
 pub(in crate::server) fn check_flags(request: &Request<'_>) -> Result<(), Status> {
     if request.flags == IoctlFlags::IS_FSCTL {
         Ok(())

@@ -191,17 +191,11 @@ fn position(open: &Open) -> FilePositionInformation {
 
 /// The mode flags of the CREATE, with later changes. \[MS-FSA\] 2.1.5.12.20
 fn mode(open: &Open) -> FileModeInformation {
-    let modes = ModeFlags::WRITE_THROUGH
-        | ModeFlags::SEQUENTIAL_ONLY
-        | ModeFlags::NO_INTERMEDIATE_BUFFERING
+    let fixed = ModeFlags::NO_INTERMEDIATE_BUFFERING
         | ModeFlags::SYNCHRONOUS_IO_ALERT
         | ModeFlags::SYNCHRONOUS_IO_NONALERT
         | ModeFlags::DELETE_ON_CLOSE;
-    let settable = ModeFlags::WRITE_THROUGH | ModeFlags::SEQUENTIAL_ONLY;
-    let mut mode = ModeFlags(open.options.0) & modes;
-    if let Some(set) = open.state.lock().mode {
-        mode = mode.without(settable) | ModeFlags(set);
-    }
+    let mode = ModeFlags(open.options.0) & fixed | open.mode();
     FileModeInformation { mode }
 }
 

@@ -2,14 +2,17 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
+use wire::fscc::{FileInfoClass, InfoType, ModeFlags};
 use wire::header::HEADER_LEN;
 use wire::read::Channel;
 use wire::text::utf16;
 use wire::write::{HEAD_LEN, Request, WriteFlags};
-use wire::{FileId, FileTime, Status};
+use wire::{FileId, FileTime, Status, set_info};
 
 use crate::effect::WriteData;
-use crate::server::scripted::{ALL, World, pieces, rdma, request};
+use crate::server;
+use crate::server::config::{Limits, Share, SyncPolicy};
+use crate::server::scripted::{ALL, World, disk_share, pieces, rdma, request};
 use crate::violation::Violation;
 
 fn world() -> World {
@@ -128,6 +131,65 @@ fn write_through_comes_by_request_or_by_open() {
     write(&mut world, id, 0, &[1]).expect("it writes");
     let through: Vec<bool> = world.disk.writes.iter().map(|plan| plan.through).collect();
     assert_eq!(through, [false, true, true]);
+}
+
+/// Whether plain WRITEs, WRITEs with the flag, and WRITEs of opens with an option are on stable
+/// storage when they complete.
+fn writes_through(sync: SyncPolicy) -> Vec<bool> {
+    let share = Share {
+        sync,
+        ..disk_share()
+    };
+    let mut world = World::of(share, ALL, Limits::default());
+    world.disk.add_file("a", FileAttributes::NONE);
+    let id = world.open("a", ALL);
+    for flags in [
+        WriteFlags::NONE,
+        WriteFlags::WRITE_THROUGH,
+        WriteFlags::WRITE_UNBUFFERED,
+    ] {
+        write_with(&mut world, id, 0, &[1], flags).expect("it writes");
+    }
+    for options in [
+        CreateOptions::WRITE_THROUGH,
+        CreateOptions::NO_INTERMEDIATE_BUFFERING,
+    ] {
+        let name = utf16("a");
+        let mut request = request(&name);
+        request.create_options = options;
+        let id = world.create(&request).expect("it opens").id;
+        write(&mut world, id, 0, &[1]).expect("it writes");
+    }
+    world.disk.writes.iter().map(|plan| plan.through).collect()
+}
+
+#[test]
+fn the_share_decides_about_write_through() {
+    assert_eq!(writes_through(SyncPolicy::Client), [false; 5]);
+    let as_requested = [false, true, false, true, false];
+    assert_eq!(writes_through(SyncPolicy::Flush), as_requested);
+    assert_eq!(writes_through(SyncPolicy::Always), [true; 5]);
+}
+
+#[test]
+fn write_through_may_be_set_and_cleared_later() {
+    let mut world = world();
+    let id = world.open("a", ALL);
+    for mode in [ModeFlags::WRITE_THROUGH, ModeFlags::NONE] {
+        let buffer = mode.0.to_le_bytes();
+        let request = set_info::Request {
+            info_type: InfoType::FILE,
+            file_info_class: FileInfoClass::MODE.0,
+            additional_information: 0,
+            file_id: id,
+            buffer: &buffer,
+        };
+        let reply = world.run(server::set_info::start, |out| request.encode(out));
+        assert_eq!(reply.expect("it is set").status, Status::SUCCESS);
+        write(&mut world, id, 0, &[1]).expect("it writes");
+    }
+    let through: Vec<bool> = world.disk.writes.iter().map(|plan| plan.through).collect();
+    assert_eq!(through, [true, false]);
 }
 
 #[test]

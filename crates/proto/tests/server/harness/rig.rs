@@ -12,7 +12,7 @@ use proto::file::{FileOp, LocalEvent, ShareId};
 use proto::id::{ConnectionId, OpId};
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated};
 use proto::notice::Notice;
-use proto::server::config::{Config, Share, ShareKind};
+use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
 use proto::server::{Connection, GmacChannels, Server};
 use proto::time::Now;
 use proto::token::Token;
@@ -73,6 +73,7 @@ pub(crate) fn share(name: &str) -> Share {
         encryption_required: false,
         oplocks: true,
         notify: true,
+        sync: SyncPolicy::default(),
         users: None,
         guest: false,
         force_token: None,

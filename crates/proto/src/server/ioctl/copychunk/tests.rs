@@ -6,14 +6,19 @@ use wire::ioctl::{IoctlFlags, Response};
 use wire::{FileId, SessionId};
 
 use super::*;
+use crate::server::config::{Limits, Share, SyncPolicy};
 use crate::server::ioctl;
-use crate::server::scripted::{ALL, World, body, request};
+use crate::server::scripted::{ALL, World, body, disk_share, request};
 
 const READ: AccessMask = AccessMask::FILE_READ_DATA;
 const WRITE: AccessMask = AccessMask::FILE_WRITE_DATA;
 
 fn world() -> World {
-    let mut world = World::new();
+    world_of(disk_share())
+}
+
+fn world_of(share: Share) -> World {
+    let mut world = World::of(share, ALL, Limits::default());
     world.disk.add_file("s", FileAttributes::NONE);
     world.disk.add_file("t", FileAttributes::NONE);
     world.disk.files.get_mut("s").expect("a file").size = 1 << 30;
@@ -308,6 +313,31 @@ fn a_copy_to_a_write_through_open_is_flushed() {
     );
     assert_eq!(came, (Status::SUCCESS, [1, 0, 1]));
     assert_eq!(world.disk.asked(), ["CopyRange", "Flush"]);
+}
+
+#[test]
+fn the_share_decides_about_flushes_after_copies() {
+    for (sync, expected) in [
+        (SyncPolicy::Client, &["CopyRange"][..]),
+        (SyncPolicy::Flush, &["CopyRange"]),
+        (SyncPolicy::Always, &["CopyRange", "Flush"]),
+    ] {
+        let mut world = world_of(Share {
+            sync,
+            ..disk_share()
+        });
+        let (source, target) = (world.open("s", ALL), world.open("t", ALL));
+        let key = key(&mut world, source);
+        world.disk.log.clear();
+        let came = copy(
+            &mut world,
+            CtlCode::SRV_COPYCHUNK,
+            (key, target),
+            &[chunk(0, 0, 1)],
+        );
+        assert_eq!(came, (Status::SUCCESS, [1, 0, 1]));
+        assert_eq!(world.disk.asked(), expected, "{sync:?}");
+    }
 }
 
 #[test]
