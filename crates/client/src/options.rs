@@ -26,7 +26,7 @@ pub enum Transports {
     InOrder(Endpoints),
     /// Connect by TCP, then query the server's network interfaces. If an interface supports RDMA
     /// and this machine reaches it, the session uses SMB Direct, and TCP remains as a fallback.
-    /// Otherwise [`Channels::Auto`] opens further TCP connections where they help.
+    /// Otherwise the session opens further TCP connections as [`Channels::Auto`] describes.
     Auto,
 }
 
