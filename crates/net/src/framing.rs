@@ -83,8 +83,8 @@ impl std::error::Error for FrameError {}
 pub enum Framing {
     /// The prefix of direct TCP: a zero byte and a length of 24 bits. QUIC uses it as well.
     Tcp,
-    /// SMB Direct: like direct TCP, with an optional key to invalidate. These prefixes never leave
-    /// this process.
+    /// SMB Direct: the prefix of direct TCP and, optionally, the key of an RDMA region that the
+    /// SEND invalidates. Only this process uses the prefix: SMB Direct sends messages without it.
     SmbDirect,
     /// The framing of the NetBIOS session service: a packet type and a length of 17 bits. RFC 1002
     /// 4.3

@@ -120,10 +120,13 @@ impl Stream {
         }
     }
 
-    /// Receives once into `range` of `buffer` and returns the number of received bytes. It is 0 if
-    /// `interrupt` is raised first. QUIC and SMB Direct fill the whole range and ignore
-    /// `interrupt`. End of stream is `UnexpectedEof`. Dropping the future midway ends the
-    /// connection.
+    /// Waits for the next bytes of the stream and writes them to the start of `range` of `buffer`.
+    /// Returns the number of received bytes and the buffer. The number is 0 if `interrupt` is
+    /// raised first. QUIC and SMB Direct fill the whole range and ignore `interrupt`. Only one task
+    /// may receive at a time. Dropping the future before its end ends the connection.
+    ///
+    /// # Errors
+    /// The connection is lost; `UnexpectedEof` at the end of the stream.
     pub async fn recv_part_into(
         &self,
         buffer: Buffer,
@@ -138,7 +141,8 @@ impl Stream {
         (result.map(|()| length), buffer)
     }
 
-    /// Number of sent bytes that the peer has acknowledged. `None` unless the transport is TCP.
+    /// Returns the number of sent bytes that the peer has acknowledged. `None` unless the transport
+    /// is TCP.
     #[must_use]
     pub fn acknowledged(&self) -> Option<u64> {
         match self {
