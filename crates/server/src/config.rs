@@ -115,7 +115,8 @@ pub struct ServerSection {
     pub io: IoChoice,
     /// Maximum memory in MiB that each worker thread uses for I/O buffers. Default: 256.
     pub buffer_memory_mb: usize,
-    /// Most threads of each worker for file operations that may block; from 1 to 1,024.
+    /// Maximum number of threads that each worker uses for file operations that may block, from 1
+    /// to 1024. Default: 4.
     pub blocking_threads: Spanned<usize>,
     /// Whether a session may use several connections (multichannel). Default: yes.
     pub multichannel: bool,
@@ -385,7 +386,8 @@ pub struct ShareSection {
     /// Name of the share, by which clients connect to it. Unequal to the names of other shares, in
     /// upper or lower case.
     pub name: Spanned<String>,
-    /// Path of the shared directory on this machine.
+    /// Path of the shared directory on this machine. If the directory is missing, the server
+    /// refuses clients of the share until it exists.
     pub path: Spanned<PathBuf>,
     /// Whether the share is read-only: clients cannot change files. Default: no.
     #[serde(default)]

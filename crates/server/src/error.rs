@@ -13,7 +13,8 @@ use crate::unix_account::AccountError;
 /// Reason why a server does not start. Its `Display` form is a message for users.
 #[derive(Debug)]
 pub enum StartError {
-    /// The directory of a share cannot be opened.
+    /// The path of a share is not a directory. A missing directory is no error: the server starts
+    /// and refuses clients until it exists.
     Share {
         /// Name of the share in the configuration.
         name: String,

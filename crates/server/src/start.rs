@@ -60,10 +60,11 @@ impl Server {
     /// Starts a server with a checked configuration: opens the shares, listens, and starts the
     /// worker threads. `accounts` are the accounts that may log in. Returns when the server accepts
     /// connections. Sets the umask of the process to 0, and its limit of open descriptors to the
-    /// maximum.
+    /// maximum. A missing directory of a share is only a warning in the log.
     ///
     /// # Errors
-    /// A share, a certificate, an address, a device or a thread cannot be opened or started.
+    /// A share is not a directory, or a certificate, an address, a device or a thread cannot be
+    /// opened or started.
     pub fn start(config: &Config, accounts: Accounts) -> Result<Self, StartError> {
         // The share decides about the permissions of new files, not the umask of the caller.
         rustix::process::umask(rustix::fs::Mode::empty());
@@ -427,7 +428,8 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
 }
 
 /// Checks whether a server with this configuration can start: opens shares, user file, certificates
-/// and RDMA devices, and closes them again. Does not listen on addresses.
+/// and RDMA devices, and closes them again. Does not listen on addresses. A missing directory of a
+/// share is only a warning in the log.
 ///
 /// # Errors
 /// The reason why a server with this configuration does not start.
