@@ -116,8 +116,8 @@ pub type Listener = Arc<dyn Fn(&[LocalEvent]) + Send + Sync>;
 /// share in memory for tests. Several threads call the methods at the same time.
 pub trait FileSystem: Send + Sync {
     /// Runs the file operation `op` and returns its outcome. `effort` says whether the call may
-    /// block. With [`Effort::Cached`] the attempt may end with [`Attempt::WouldBlock`], without an
-    /// effect. The status of an error is the one for the client.
+    /// block: with [`Effort::Cached`] the attempt may end with [`Attempt::WouldBlock`], without an
+    /// effect. The error is the status that the client receives.
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>>;
 
     /// Reads bytes at `offset`, in bytes, until `into` is full or the file ends. With
