@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-/// The party that an entry belongs to.
+/// The source of closures for the blocking threads: a group and a member of it. The threads serve
+/// all groups in turn, and within a group all members in turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobSource {
-    /// Number of the group, for example a user.
+    /// Number of the group, for example of a user. The threads serve the groups in turn.
     pub group: u64,
-    /// Number of the member within its group, for example a connection.
+    /// Number of the member within its group, for example of a connection. The threads serve the
+    /// members of a group in turn.
     pub member: u64,
 }
 

@@ -17,10 +17,11 @@ pub struct Pool {
     handle: Handle,
 }
 
-/// A party that takes buffers of a pool, such as a connection. The pool counts its buffers, and
-/// shares its memory between the holders while it is short.
+/// An account of one user of a [`Pool`], such as a connection, that takes buffers. The pool counts
+/// the bytes of each holder and of each group of holders, and limits both when free memory is
+/// short.
 ///
-/// Dropping the holder keeps its buffers valid.
+/// After the holder is dropped, its buffers stay valid.
 #[derive(Debug)]
 pub struct Holder {
     pool: Pool,
@@ -75,7 +76,8 @@ impl Pool {
         .await
     }
 
-    /// A new holder, in group 0.
+    /// Makes a holder, which takes buffers of this pool for one user of it, such as a connection.
+    /// The holder is in group 0 until [`Holder::set_group`].
     #[must_use]
     pub fn holder(&self) -> Holder {
         let key = self.handle.inner().buffers.add_holder();
@@ -83,15 +85,15 @@ impl Pool {
         Holder { pool, key }
     }
 
-    /// A holder without a buffer that waits for one; `None` if there is none. Holders with buffers
-    /// wait for the release of their own buffers, and do not count.
+    /// Returns a holder that has no buffer and waits for one; `None` if no holder does. Holders
+    /// with buffers do not count, because they wait for the release of their own buffers.
     #[must_use]
     pub fn starved(&self) -> Option<Starved> {
         self.handle.inner().buffers.starved()
     }
 
-    /// Returns memory to the system that no caller used since the last call. The caller decides
-    /// how often: memory returns after one to two intervals.
+    /// Returns memory to the system that was not used since the last call. The caller calls this at
+    /// regular intervals; unused memory returns after one to two of them.
     pub fn trim(&self) {
         let inner = self.handle.inner();
         inner.buffers.trim(&|slot| inner.unregister_slab(slot));
@@ -112,20 +114,22 @@ impl Pool {
 }
 
 impl Holder {
-    /// Moves the holder and its buffers to another group: the limits apply to holders and to
-    /// groups.
+    /// Moves the holder and its buffers to the group with the number `group`, for example all
+    /// connections of a user. The pool limits the bytes of each group.
     pub fn set_group(&self, group: u64) {
         self.pool.handle.inner().buffers.set_group(self.key, group);
     }
 
-    /// Bytes of the buffers that the holder has.
+    /// Returns the total length in bytes of the buffers that were taken by this holder and are in
+    /// use.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pool.handle.inner().buffers.bytes_of(self.key)
     }
 
-    /// Takes a buffer of at least `len` bytes. `None` if the share of the holder or of its group is
-    /// used up, if the limit of the pool is reached, or if other holders wait for a buffer.
+    /// Takes a buffer of at least `len` bytes from the pool. Returns `None` if this holder or its
+    /// group has used up its share, if the pool has reached its memory limit, or if other holders
+    /// wait for a buffer.
     #[must_use]
     pub fn take(&self, len: usize) -> Option<Buffer> {
         let inner = self.pool.handle.inner();
@@ -135,8 +139,9 @@ impl Holder {
         buffers.take_for(self.key, len, &register, &unregister)
     }
 
-    /// Takes a buffer of at least `len` bytes, and waits for its turn. Dropping the future
-    /// withdraws the request.
+    /// Takes a buffer of at least `len` bytes from the pool, and waits while it is not available.
+    /// Waiting holders get buffers in turn: first the group with the fewest bytes, in it the holder
+    /// with the fewest bytes. Dropping the future withdraws the request.
     ///
     /// # Panics
     /// When `len` exceeds [`Pool::largest`].

@@ -143,11 +143,13 @@ impl Stream {
         (result, buffer.expect("the region was made of a buffer"))
     }
 
-    /// Receives once into `range` of `buffer` and returns the number of received bytes: at least 1,
-    /// or 0 if `interrupt` is raised before any byte is available. End of stream is
-    /// `UnexpectedEof`.
+    /// Waits for the next bytes of the stream and writes them to the start of `range` of `buffer`.
+    /// Returns the number of received bytes and the buffer. The number is at least 1, or 0 if
+    /// `interrupt` is raised first. Dropping the future before its end loses bytes: every later
+    /// receive fails with `ConnectionAborted`. One task at a time may receive.
     ///
-    /// Dropping the future midway loses bytes: every later receive fails with `ConnectionAborted`.
+    /// # Errors
+    /// `UnexpectedEof` at the end of the stream. Any other error means that the connection is lost.
     ///
     /// # Panics
     /// When the range is empty or ends after the buffer.

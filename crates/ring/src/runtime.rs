@@ -337,10 +337,9 @@ impl Handle {
         .await;
     }
 
-    /// Runs `closure`, which may block, on another thread and returns its result. If all threads
-    /// are busy and the queue of closures is full, this function first waits for space in the
-    /// queue. A panic of the closure continues in the caller. Dropping the future does not stop a
-    /// queued closure.
+    /// Runs `closure`, which may block, on another thread and returns its result. If 1024 closures
+    /// are queued or running, this function first waits for the end of one. A panic of the closure
+    /// continues in the caller. Dropping the future does not stop a queued closure.
     pub async fn blocking<T, F>(&self, closure: F) -> T
     where
         T: Send + 'static,
@@ -349,8 +348,9 @@ impl Handle {
         self.blocking_for(JobSource::default(), closure).await
     }
 
-    /// [`blocking`](Self::blocking) for a source of many calls. The threads serve the sources in
-    /// turn, for any number of calls.
+    /// Runs `closure`, which may block, on another thread and returns its result, as
+    /// [`blocking`](Self::blocking) does. The threads serve the closures of all sources in turn, so
+    /// that a source with many closures does not delay the others.
     pub async fn blocking_for<T, F>(&self, source: JobSource, closure: F) -> T
     where
         T: Send + 'static,

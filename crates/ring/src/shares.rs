@@ -55,12 +55,13 @@ enum Decision {
     GroupOverShare,
 }
 
-/// A holder that has no buffer and waits for one.
+/// A holder (an account of a pool, such as a connection) that has no buffer and waits for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starved {
-    /// The group of the holder.
+    /// Number of the group that the waiting holder belongs to.
     pub group: u64,
-    /// The group itself has more than half of the pool: other groups are not the cause.
+    /// Whether the group of the holder has more than half of the pool, so that other groups do not
+    /// cause the wait.
     pub is_group_over_share: bool,
 }
 

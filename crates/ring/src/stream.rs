@@ -86,8 +86,8 @@ impl Stream {
         self.shared.socket.local_addr()
     }
 
-    /// Number of sent bytes that the peer has acknowledged. It does not count bytes in the buffers
-    /// of this machine.
+    /// Returns the number of sent bytes that the peer has acknowledged. Bytes in the buffers of
+    /// this machine do not count.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         sys::bytes_acked(self.shared.socket.as_fd())
