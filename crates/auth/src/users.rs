@@ -54,7 +54,8 @@ pub enum NameError {
     LongPassword,
 }
 
-/// A change of an account after which its earlier logins no longer count.
+/// A change of an account that makes earlier logins invalid, so that a server can end their
+/// sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountChange {
     /// The account was removed, or its name has other upper-case and lower-case characters.
@@ -110,8 +111,9 @@ impl Account {
 }
 
 impl Users {
-    /// Returns the accounts of the table `earlier` with logins that no longer count, under their
-    /// names in that table.
+    /// Compares this table with the older table `earlier`. Returns the name (as in `earlier`) and
+    /// the change of each account of `earlier` that was removed, disabled, or has a new password or
+    /// Unix account. A server can then end the sessions of these accounts.
     pub fn changes_since(&self, earlier: &Self) -> Vec<(String, AccountChange)> {
         let changed = |(key, old): (&String, &Account)| {
             let change = match self.by_name.get(key) {

@@ -194,11 +194,11 @@ pub struct SecuritySection {
     /// Time in milliseconds that the server waits before its response to a refused login. It slows
     /// down clients that guess passwords. Default: 2000.
     pub failed_login_delay_ms: u64,
-    /// Number of failed logins of a client to an account after which the server refuses the client
-    /// for this account. Default: 0, which disables the lockout.
+    /// Number of failed logins of a client to an account after which the server refuses all logins
+    /// of that client to the account (a lockout). Default: 0, which disables lockouts.
     pub lockout_threshold: u32,
-    /// Time of a lockout in milliseconds, at most a year. Older failures do not count. Default: 15
-    /// minutes.
+    /// Duration of a lockout (see `lockout_threshold`) in milliseconds, at most a year. Failed
+    /// logins that are older than this do not count. Default: 900,000 (15 minutes).
     pub lockout_duration_ms: u64,
 }
 
@@ -281,7 +281,7 @@ pub struct LimitsSection {
     pub credits: u16,
     /// Maximum number of sessions of one connection. Default: 1024.
     pub sessions_per_connection: usize,
-    /// Maximum number of logins of one connection at a time. Default: 16.
+    /// Maximum number of logins of one connection that are in progress at a time. Default: 16.
     pub logins_per_connection: usize,
     /// Maximum number of connections of one session. Default: 32.
     pub channels_per_session: usize,
@@ -401,9 +401,9 @@ pub struct ShareSection {
     /// Whether guests may connect to the share. Default: no.
     #[serde(default)]
     pub guest: bool,
-    /// Whether clients with a user name that has no account become guests. One share with this
-    /// option suffices, because a login does not name a share. Needs `guest`. Default: no, so only
-    /// the names `guest` and the empty one become guests.
+    /// Whether clients with a user name that has no account become guests. If false for all shares
+    /// (the default), only clients with the user name `guest` or an empty one become guests. One
+    /// share with true is enough, because a login does not name a share. Requires `guest`.
     #[serde(default)]
     pub guest_unknown_users: bool,
     /// Whether the server requires encryption for requests to the share. Default: no.
@@ -422,7 +422,8 @@ pub struct ShareSection {
     /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
     #[serde(default)]
     pub direct: bool,
-    /// When written data reach stable storage. Default: when a client asks for it.
+    /// Rule by which the server puts written data on stable storage. Default: when a client
+    /// requests it, by a FLUSH or by write-through.
     #[serde(default)]
     pub sync: SyncChoice,
     /// Treatment of Linux file names that SMB cannot transmit, such as names with a colon. Default:
