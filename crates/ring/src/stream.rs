@@ -24,12 +24,6 @@ pub struct Stream {
     pub(crate) shared: Rc<Shared>,
 }
 
-/// Send buffer of an accepted socket for a peer on the same machine, in bytes (the kernel doubles
-/// the value for its bookkeeping). When the buffer is full, the sender waits. Data that waits in it
-/// for long has left the processor's cache when the peer receives it. See docs/design/data-path.md.
-/// A client does not gain from this limit: it sends few bytes, or splices files.
-const WITHIN_MACHINE_BYTES: i32 = 512 << 10;
-
 pub(crate) struct Shared {
     pub(crate) handle: Handle,
     pub(crate) socket: Rc<TcpStream>,
@@ -113,22 +107,15 @@ impl Stream {
             socket.set_nonblocking(true)?;
         }
         let stream = Self::of(handle, socket)?;
-        if stream.expect_no_congestion() {
-            let (name, bytes) = (libc::SO_SNDBUF, WITHIN_MACHINE_BYTES);
-            // A refusal of the kernel only costs speed.
-            let _ = sys::set_socket_option(stream.shared.socket.as_fd(), name, bytes);
-        }
+        stream.expect_no_congestion();
         Ok(stream)
     }
 
-    /// Selects the congestion control for a peer on the same machine. Returns whether the peer is
-    /// local.
-    fn expect_no_congestion(&self) -> bool {
-        let is_here = sys::has_peer_on_this_machine(&self.shared.socket);
-        if is_here {
+    /// Selects the congestion control for a peer on the same machine.
+    fn expect_no_congestion(&self) {
+        if sys::has_peer_on_this_machine(&self.shared.socket) {
             sys::expect_no_congestion(self.shared.socket.as_fd());
         }
-        is_here
     }
 
     fn of(handle: &Handle, socket: TcpStream) -> io::Result<Self> {
