@@ -39,7 +39,21 @@ const MIB: u64 = 1 << 20;
 
 impl Bench {
     /// All server benches.
-    pub(crate) const ALL: [Bench; 18] = [
+    pub(crate) const ALL: [Bench; 20] = [
+        torture(
+            "read-8m",
+            "smb2.bench.read, 8 MiB",
+            Test::Read,
+            8 * MIB,
+            false,
+        ),
+        torture(
+            "read-2m",
+            "smb2.bench.read, 2 MiB",
+            Test::Read,
+            2 * MIB,
+            false,
+        ),
         torture("read-1m", "smb2.bench.read, 1 MiB", Test::Read, MIB, true),
         torture(
             "read-64k",

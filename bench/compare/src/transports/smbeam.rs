@@ -250,7 +250,7 @@ fn table(topology: &Topology<'_>, session: Session, options: &Options) -> Result
     );
     server.insert("control_socket".into(), text(control(topology)).into());
     let mut quic = Table::new();
-    quic.insert("state_folder".into(), text(state(topology)).into());
+    quic.insert("state_directory".into(), text(state(topology)).into());
     quic.insert("names".into(), vec![topology.address.to_string()].into());
     quic.insert("transport_security".into(), "accept".into());
     quic.insert("congestion".into(), options.congestion.name().into());
@@ -261,6 +261,8 @@ fn table(topology: &Topology<'_>, session: Session, options: &Options) -> Result
     let mut security = Table::new();
     let is_encrypted = session.encryption != Encryption::None;
     security.insert("encryption_required".into(), is_encrypted.into());
+    // The bare mechanisms sign nothing.
+    security.insert("signing_required".into(), false.into());
     let shares = Share::ALL.map(|share| share.table(topology));
     let mut table = Table::new();
     table.insert("server".into(), server.into());
