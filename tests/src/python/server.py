@@ -77,7 +77,7 @@ class Server:
         return self.process.pid
 
     def add_user(self, user, password):
-        """Adds a user whose files belong to root."""
+        """Adds a user with the Unix account root."""
         run(
             *("user", "add", "--file", self.users_path, "--unix", "root", "--password-stdin", user),
             input=(password + "\n").encode(),

@@ -48,7 +48,7 @@ fn the_newest_common_dialect_wins() {
     }
 }
 
-/// The statuses of a WRITE, a READ, a QUERY_INFO and an IOCTL of this length, on a server with these
+/// The statuses of a WRITE, a READ, a QUERY_INFO and an IOCTL of this length. The server has these
 /// limits: max_read, max_write and max_transact. Checks that NEGOTIATE announces the limits.
 fn statuses_of(length: u32, limits: [u32; 3]) -> [Status; 4] {
     let mut rig = Rig::new(|config| {

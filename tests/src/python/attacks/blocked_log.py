@@ -1,4 +1,4 @@
-"""A server whose log is not read serves its clients.
+"""A server with a blocked log serves its clients.
 
 The standard error of the server is a full pipe (a paused terminal, a stuck journal). Strangers send
 four bytes each, which a server logs.

@@ -120,7 +120,7 @@ def derive_key(key, label, context):
 
 
 def signature_of(message, key, algorithm):
-    """The signature of a message whose signature field may have any content."""
+    """The signature of a message. Its signature field may have any content."""
     blank = message[:48] + bytes(16) + message[HEADER:]
     if algorithm == AES_GMAC:
         return AESGCM(key).encrypt(gmac_nonce(message), b"", blank)

@@ -71,7 +71,7 @@ def describe(message):
 
 
 class Stage:
-    """A session of several channels whose signed messages are recorded."""
+    """A session of several channels, with a record of its signed messages."""
 
     def __init__(self, ciphers, signing):
         self.ciphers = ciphers
@@ -134,7 +134,7 @@ class Stage:
         note(f"login again on a channel: {describe(answer)}")
 
     def bind_with_wrong_password(self):
-        """A binding whose last message is refused."""
+        """A binding that is refused at its last message."""
         for _ in range(2):
             answer = self.connect().bind(self.first, ALICE[0], "wrong")
             note(f"binding with a wrong password: {describe(answer)}")

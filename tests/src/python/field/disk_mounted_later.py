@@ -52,7 +52,7 @@ def check_after_start(own):
 
 
 def check_removed_directory(own):
-    """A share whose directory is removed comes back with it."""
+    """A share without its directory comes back with it."""
     unmount(own.data)
     shutil.rmtree(own.data)
     check_one_of("a session without the directory", share_status(), REFUSED)

@@ -1,4 +1,4 @@
-"""Users log in whose names have characters that Windows does not change to upper case.
+"""Users log in with names that have characters that Windows does not change to upper case.
 
 NTLMv2 uses the user name in upper case, so both ends must use the table of Windows.
 Reports: AgNO3/jcifs-ng#379, hierynomus/smbj#894, nova-video-player/aos-AVP#1927, miketeo/pysmb#47.
