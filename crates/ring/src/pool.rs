@@ -85,8 +85,9 @@ impl Pool {
         Holder { pool, key }
     }
 
-    /// Returns a holder that has no buffer and waits for one; `None` if no holder does. Holders
-    /// with buffers do not count, because they wait for the release of their own buffers.
+    /// Returns information about a user of the pool, such as a connection, that has no buffer and
+    /// waits for one; `None` if no user waits so. Users with buffers do not count, because they
+    /// can release their own.
     #[must_use]
     pub fn starved(&self) -> Option<Starved> {
         self.handle.inner().buffers.starved()
@@ -140,8 +141,8 @@ impl Holder {
     }
 
     /// Takes a buffer of at least `len` bytes from the pool, and waits while it is not available.
-    /// Waiting holders get buffers in turn: first the group with the fewest bytes, in it the holder
-    /// with the fewest bytes. Dropping the future withdraws the request.
+    /// Waiting holders get buffers in turn: first the group ([`Holder::set_group`]) with the fewest
+    /// bytes, in it the holder with the fewest bytes. Dropping the future withdraws the request.
     ///
     /// # Panics
     /// When `len` exceeds [`Pool::largest`].

@@ -55,7 +55,11 @@ enum Decision {
     GroupOverShare,
 }
 
-/// A holder (an account of a pool, such as a connection) that has no buffer and waits for one.
+/// Information about a user of a buffer pool that has no buffer and waits for one. A user, such as
+/// a connection, takes buffers through its [`Holder`](crate::Holder). [`Pool::starved`] returns the
+/// information, and its caller decides which buffers to take back.
+///
+/// [`Pool::starved`]: crate::Pool::starved
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starved {
     /// Number of the group that the waiting holder belongs to.

@@ -29,7 +29,8 @@ enum What {
     HostOf(String),
 }
 
-/// Reason why the text of an [`Identifier`] is malformed.
+/// Reason why the text of an [`Identifier`], a rule that selects client certificates, is
+/// malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentifierError {
     /// The text does not begin with a known kind: the text.

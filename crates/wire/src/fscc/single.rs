@@ -25,8 +25,8 @@ macro_rules! single {
             /// Length of the encoded structure, an integer, in bytes.
             pub const LEN: usize = size_of::<$int>();
 
-            /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when
-            /// `bytes` is too short.
+            /// Decodes this information class, an integer of [`Self::LEN`] bytes, at the start of
+            /// `bytes`. Ignores later bytes. Fails when `bytes` is shorter.
             pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
                 Self::read(&mut Reader::new(bytes))
             }

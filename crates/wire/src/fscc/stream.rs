@@ -73,7 +73,8 @@ impl StreamWriter {
 pub struct Streams<'a>(Chain<'a>);
 
 impl<'a> Streams<'a> {
-    /// Makes the iterator over the encoded streams in `bytes`.
+    /// Makes the iterator over `bytes`: a list of FILE_STREAM_INFORMATION structures, as a response
+    /// to QUERY_INFO has it. Errors appear during the iteration.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Chain::new(bytes, "FILE_STREAM_INFORMATION", ALIGNMENT))
     }

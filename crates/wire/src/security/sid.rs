@@ -217,7 +217,7 @@ impl fmt::Debug for Sid {
     }
 }
 
-/// The error for a text that is not a SID, such as S-1-5-18.
+/// The error for a text that is not a SID. An example of a valid text is S-1-5-18.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseSidError;
 

@@ -21,8 +21,8 @@ pub struct ShareEnum {
     pub level: u32,
     /// Length in bytes that the response should not exceed; [`super::ALL`] for no limit.
     pub preferred_length: u32,
-    /// Position in the list from which the server continues: 0, or the value of the last response;
-    /// `None` for the start.
+    /// Position in the list from which the server continues: 0 for the start, or the value of the
+    /// last response. `None` for a null pointer, which also means the start.
     pub resume_handle: Option<u32>,
 }
 
