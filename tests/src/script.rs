@@ -26,6 +26,7 @@ pub const FIELD: Group = Group {
     directory: "field",
     names: &[
         "disk_mounted_later",
+        "full_disk",
         "link_local_address",
         "mount_below_share",
         "names_that_differ_in_case",
@@ -40,6 +41,8 @@ pub const ATTACKS: Group = Group {
     names: &[
         "blocked_log",
         "forged_log_lines",
+        "part_file_symlink",
+        "password_guesses",
         "quic_stream_gap",
         "signing_nonces",
         "silent_connections",

@@ -216,9 +216,9 @@ pub struct DirectoryAttributes {
     pub max_access: u32,
     /// Length of the file's resource fork, a macOS stream, in bytes.
     pub resource_fork_len: u64,
-    /// Parts of the file's FinderInfo, the metadata of the macOS Finder, big-endian: type (4 bytes),
-    /// creator (4), Finder flags (2), extended Finder flags (2), and a date (4). The layout is that
-    /// of Samba's vfs_fruit, since Apple has not published one.
+    /// Parts of the file's FinderInfo, the metadata of the macOS Finder, big-endian: type (4
+    /// bytes), creator (4), Finder flags (2), extended Finder flags (2), and a date (4). The layout
+    /// is that of Samba's vfs_fruit, since Apple has not published one.
     pub finder_info: [u8; 16],
     /// The `st_mode` of the file: Unix file type and permissions. Valid from a server that
     /// announces [`AaplServerCaps::UNIX_BASED`].

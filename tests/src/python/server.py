@@ -112,7 +112,8 @@ class Server:
         self.process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory
         )
-        ports = [transport.split(":")[1] for transport in self.configuration()["server"]["transports"]]
+        transports = self.configuration()["server"]["transports"]
+        ports = [transport.split(":")[1] for transport in transports]
         is_ready = lambda: self.has_ended() or all(listens(int(port)) for port in ports)
         is_started = checks.wait_until(is_ready, START_LIMIT) and not self.has_ended()
         if not is_started:
