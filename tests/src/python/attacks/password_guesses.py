@@ -136,8 +136,8 @@ def main():
         with MemoryWatch(own) as memory:
             attack = Attack()
             seconds = attack.run(DURATION)
-            text = f"{attack.failures} guesses in {seconds:.1f} s, {attack.closed} connections closed"
-            note(text)
+            closed = attack.closed
+            note(f"{attack.failures} guesses in {seconds:.1f} s, {closed} connections closed")
             note(f"other statuses: {attack.others}")
             limit = FIRST_GUESSES + GUESSES_PER_SECOND * seconds
             check_at_most("answered guesses", attack.failures, limit)
