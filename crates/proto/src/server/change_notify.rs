@@ -14,6 +14,7 @@ use crate::file::{FileOp, LocalOpen, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::context::{Context, Parked, Progress, Reply};
+use crate::server::ledger::Resource;
 use crate::server::open::{Need, Open, malformed};
 use crate::server::watch::{Event, News, Scope};
 
@@ -50,7 +51,11 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let max_len = request.output_buffer_length as usize;
     let (file, scope) = (open.file, scope(&open, &request));
     let limit = context.server.config.limits.watches_per_connection;
-    let place = || context.session.origin.quotas.watches.add(limit);
+    let (watches, user) = (
+        &context.session.origin.quotas.watches,
+        &context.session.user,
+    );
+    let place = || watches.add_for(limit, user, Resource::Watches);
     if context.server.watches.watch(file, scope, place)? {
         // Without waiting for the outcome: the request has to be in the table before the first
         // change, and for a CANCEL.

@@ -104,6 +104,22 @@ pub struct Limits {
     /// Maximum number of watched directories that one connection opened, of all its sessions. Each
     /// may store 64 KiB of changes and costs time at each change in its share. Default: 1024.
     pub watches_per_connection: usize,
+    /// Maximum number of connections of one user. A connection counts once for each of its
+    /// sessions. Default: 8192.
+    pub connections_per_user: usize,
+    /// Maximum number of open files of one user. Default: 262,144.
+    pub opens_per_user: usize,
+    /// Maximum number of open pipes of one user. Each may use about 60 KiB. Default: 4096.
+    pub pipes_per_user: usize,
+    /// Maximum number of watched directories of one user. Each may store 64 KiB of changes.
+    /// Default: 8192.
+    pub watches_per_user: usize,
+    /// Maximum number of byte-range locks of one user. Each uses about 120 bytes. Default:
+    /// 1,048,576.
+    pub locks_per_user: usize,
+    /// Maximum number of bytes of all responses outside of the driver's buffer pool. Further
+    /// requests wait. Default: 256 MiB.
+    pub response_bytes: usize,
     /// Maximum number of byte-range locks that one open holds. Default: 16,384.
     pub locks_per_open: usize,
     /// Maximum number of byte-range locks on one file by all its opens. Default: 65,536.
@@ -147,6 +163,12 @@ impl Default for Limits {
             opens_per_connection: 131_072,
             pipes_per_connection: 256,
             watches_per_connection: 1024,
+            connections_per_user: 8192,
+            opens_per_user: 262_144,
+            pipes_per_user: 4096,
+            watches_per_user: 8192,
+            locks_per_user: 1 << 20,
+            response_bytes: 256 << 20,
             locks_per_open: 16_384,
             locks_per_file: 65_536,
             lock_waits: 512,

@@ -50,6 +50,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_encrypted: bool,
     /// Whether no member of the compound follows.
     pub(crate) is_last: bool,
+    /// Bytes of the responses to the members before.
+    pub(crate) response_bytes: usize,
     /// Whether the client gave up on the request while it waited.
     pub(crate) is_cancelled: bool,
     /// Whether the connection is lost: the answer will not be sent.

@@ -28,6 +28,7 @@ use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::caching::{Granted, oplock_level};
+use crate::server::ledger::Resource;
 use crate::server::open::{Open, OpenState, initial_mode, malformed, wire_attributes};
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CompletedCreate;
@@ -101,7 +102,8 @@ fn place(context: &Context<'_>) -> Result<QuotaGuard, Status> {
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
     let opens = &context.session.origin.quotas.opens;
-    opens.add(limits.opens_per_connection)
+    let user = &context.session.user;
+    opens.add_for(limits.opens_per_connection, user, Resource::Opens)
 }
 
 impl Step {
@@ -224,6 +226,7 @@ impl Entered {
             mode: initial_mode(self.wanted.options),
             replay_entry: self.wanted.replay_entry.clone(),
             _quota: self.wanted.place.clone(),
+            lock_charge: Mutex::new(context.session.user.none_of(Resource::Locks)),
             sequence: Mutex::default(),
             state: Mutex::new(OpenState::default()),
         };

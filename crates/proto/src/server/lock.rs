@@ -73,7 +73,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let (wanted, may_wait) = wanted(&request.locks)?;
     check_open(&open)?;
     let limits = &context.server.config.limits;
-    match open.locks.lock(open.file, &wanted, limits) {
+    open.lock_charge.lock().grow(wanted.len())?;
+    let granted = open.locks.lock(open.file, &wanted, limits);
+    count_locks(&open);
+    match granted {
         Ok(()) => locked(context, &open, sequence),
         Err(Status::LOCK_NOT_GRANTED) if may_wait => wait(context, open, wanted[0], sequence),
         Err(status) => Err(status),
@@ -159,6 +162,7 @@ fn unlock(context: &mut Context<'_>, open: &Open, elements: &[LockElement]) -> R
         open.locks.unlock(open.file, range(element)?, &mut notices)
     });
     context.post(notices);
+    count_locks(open);
     result
 }
 
@@ -182,7 +186,10 @@ fn wait(
     let is_replaced = Arc::new(AtomicBool::new(false));
     // While the open is locked, so that a replay finds the request in both tables or in none.
     let mut state = open.state.lock();
-    let is_granted = open.locks.lock_or_wait(open.file, wanted, waiter, limits)?;
+    open.lock_charge.lock().grow(1)?;
+    let is_granted = open.locks.lock_or_wait(open.file, wanted, waiter, limits);
+    count_locks(&open);
+    let is_granted = is_granted?;
     if let (Some(sequence), false) = (sequence, is_granted) {
         state.lock_sequences.wait(Waiting {
             sequence,
@@ -222,6 +229,7 @@ impl Step {
             let mut state = self.open.state.lock();
             state.lock_sequences.forget(self.waiter);
         }
+        count_locks(&self.open);
         if self.is_replaced.load(Ordering::Acquire) {
             return Err(Status::CANCELLED);
         }
@@ -268,6 +276,7 @@ fn abandon(context: &mut Context<'_>, open: &Open) -> Status {
     let mut notices = Notices::new();
     open.locks.leave(open.file, &mut notices);
     context.post(notices);
+    count_locks(open);
     Status::RANGE_NOT_LOCKED
 }
 
@@ -276,6 +285,12 @@ fn succeed(open: &Open, sequence: Option<Sequence>) -> Progress<Step> {
         open.state.lock().lock_sequences.remember(sequence);
     }
     done()
+}
+
+/// Counts the locks that the open now has.
+fn count_locks(open: &Open) {
+    let mut charge = open.lock_charge.lock();
+    charge.set(open.locks.count_of(open.file));
 }
 
 fn done() -> Progress<Step> {

@@ -5,12 +5,14 @@
 //!
 //! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then
 //! one session's tables (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`
-//! or `sequence`, then `WatchTable`, then `FileTable`, then the `FileLocks` of a file, then
-//! `ReplayTable` and `Server::interfaces`. `Server::disconnected` is held with no other lock. No
-//! two of one rank are held at once, none across a call that can wait.
+//! or `sequence`, then an open's `lock_charge`, then `WatchTable`, then `FileTable`, then the
+//! `FileLocks` of a file, then `ReplayTable`, `Server::interfaces` and the users of the `Ledger`.
+//! `Server::disconnected` is held with no other lock. No two of one rank are held at once, none
+//! across a call that can wait.
 
 pub mod config;
 pub mod fsa;
+pub mod ledger;
 pub mod pipe;
 
 mod channel;
@@ -81,6 +83,7 @@ use crate::time::Now;
 use config::Config;
 use disconnected::DisconnectedOpens;
 use fsa::FileTable;
+use ledger::Ledger;
 use operations::Operations;
 use replay::ReplayTable;
 use session::Session;
@@ -112,6 +115,8 @@ pub struct Server {
     pub(crate) disconnected: Mutex<DisconnectedOpens>,
     /// Operations of the server itself.
     pub(crate) operations: Mutex<Operations>,
+    /// The resources that users have.
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 impl Server {
@@ -119,6 +124,7 @@ impl Server {
     /// start time.
     pub fn new(config: Config, now: Now) -> Arc<Self> {
         Arc::new(Self {
+            ledger: Ledger::new(&config.limits),
             config,
             started: now.wall,
             sessions: Mutex::new(BTreeMap::new()),
@@ -150,6 +156,11 @@ impl Server {
     /// replaces the previous one; it is empty at first.
     pub fn set_interfaces(&self, interfaces: &[NetworkInterface]) {
         *self.interfaces.lock() = Arc::from(interfaces);
+    }
+
+    /// Returns the ledger of the resources that users have.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
     }
 
     /// Returns the configuration with which the server was made.

@@ -15,6 +15,7 @@ use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::{Share, SyncPolicy};
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
+use crate::server::ledger::Charge;
 use crate::server::lock_sequence::LockSequences;
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CreateReplayEntry;
@@ -48,6 +49,8 @@ pub(crate) struct Open {
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That it counts.
     pub(crate) _quota: Option<Arc<QuotaGuard>>,
+    /// Counts its byte-range locks for the user.
+    pub(crate) lock_charge: Mutex<Charge>,
     /// The requests that act on the open. In a separate lock, because every READ takes it.
     pub(crate) sequence: Mutex<ChannelSequence>,
     pub(crate) state: Mutex<OpenState>,

@@ -23,9 +23,14 @@ use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_
 
 /// Maximum number of entries in a batch, and so of the entries that an open buffers.
 const MAX_BATCH: usize = 1024;
-/// Maximum length in bytes of an answer. A client asks again for the rest. A longer answer gains
-/// nothing, and a client could make the server keep many of them.
+/// Maximum number of entries in the first batch of an answer, before the usual length of an entry
+/// is known. Entries that do not fit use memory until the next request.
+const MAX_FIRST_BATCH: usize = 256;
+/// Maximum length in bytes of an answer. A client requests the rest with another request. A longer
+/// answer gains nothing, and the server would hold many of them for a client that does not receive.
 const MAX_ANSWER_LEN: usize = 1 << 20;
+/// Maximum length in bytes of all answers of a compound.
+const MAX_COMPOUND_LEN: usize = 8 << 20;
 /// Length in bytes of an entry in most listings. More free space than this is worth another batch.
 const USUAL_NAME_LEN: usize = 24;
 
@@ -71,6 +76,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let entry_len = entry_len(class)?;
     if length < entry_len {
         return Err(Status::INFO_LENGTH_MISMATCH);
+    }
+    if context.response_bytes + length > MAX_COMPOUND_LEN {
+        return Err(Status::INSUFFICIENT_RESOURCES);
     }
     let select = select(request.pattern)?;
     let writer = DirectoryWriter::new(class, length).ok_or(Status::INVALID_INFO_CLASS)?;
@@ -166,6 +174,11 @@ impl Step {
         }
     }
 
+    /// Upper bound of the bytes of the answer.
+    pub(crate) fn response_len(&self) -> usize {
+        self.max_len
+    }
+
     /// Whether one more entry is likely to fit.
     fn has_room(&self) -> bool {
         self.writer.is_empty() || self.max_len - self.writer.len() >= self.usual_len
@@ -173,9 +186,14 @@ impl Step {
 
     /// Asks for as many entries as are likely to fit.
     fn read_more(mut self, context: &mut Context<'_>) -> Progress<Step> {
-        let fitting = (self.max_len - self.writer.len()) / self.usual_len;
-        let wanted = self.max_count - self.writer.count();
-        self.batch = fitting.min(wanted).clamp(1, MAX_BATCH);
+        let (written, count) = (self.writer.len(), self.writer.count());
+        let (entry_len, most) = match written.checked_div(count) {
+            None => (self.usual_len, MAX_FIRST_BATCH),
+            Some(average) => (average.max(self.usual_len), MAX_BATCH),
+        };
+        let fitting = (self.max_len - written) / entry_len;
+        let wanted = self.max_count - count;
+        self.batch = fitting.min(wanted).clamp(1, most);
         let mut state = self.open.state.lock();
         let (restart, select) = match &mut state.enumeration {
             Some(it) => (core::mem::take(&mut it.restart), it.select.clone()),

@@ -8,6 +8,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use wire::Status;
 
+use crate::server::ledger::{Charge, Resource, User};
+
 /// The quotas of the sessions that one connection created.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quotas {
@@ -22,14 +24,35 @@ pub(crate) struct Quota(Arc<AtomicUsize>);
 
 /// One object. Dropping the guard decrements the number.
 #[derive(Debug)]
-pub(crate) struct QuotaGuard(Quota);
+pub(crate) struct QuotaGuard {
+    quota: Quota,
+    /// The same object in the sums of the user.
+    charge: Option<Charge>,
+}
 
 impl Quota {
+    /// Counts one more object of a connection and of a user. Fails with INSUFFICIENT_RESOURCES if
+    /// the connection has `limit` already, and with the status of the resource if the user has as
+    /// many as allowed.
+    pub(crate) fn add_for(
+        &self,
+        limit: usize,
+        user: &Arc<User>,
+        resource: Resource,
+    ) -> Result<QuotaGuard, Status> {
+        let mut guard = self.add(limit)?;
+        guard.charge = Some(user.charge(resource, 1)?);
+        Ok(guard)
+    }
+
     /// Counts one more object. Fails with INSUFFICIENT_RESOURCES if there are `limit` already.
     pub(crate) fn add(&self, limit: usize) -> Result<QuotaGuard, Status> {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         // The guard decrements the number on drop, also on the error path.
-        let guard = QuotaGuard(self.clone());
+        let guard = QuotaGuard {
+            quota: self.clone(),
+            charge: None,
+        };
         match before < limit {
             true => Ok(guard),
             false => Err(Status::INSUFFICIENT_RESOURCES),
@@ -39,7 +62,7 @@ impl Quota {
 
 impl Drop for QuotaGuard {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.quota.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -48,6 +48,7 @@ use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
+use crate::server::ledger::Ledger;
 use crate::server::op_ids::OpIds;
 use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::quota::Quotas;
@@ -225,6 +226,7 @@ impl World {
             server: &self.server,
             connection: ConnectionId(1),
             is_last: true,
+            response_bytes: 0,
             is_cancelled: self.is_cancelled,
             is_lost: false,
             outstanding: &mut self.outstanding,
@@ -408,8 +410,10 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
         kind: AccountKind::Named,
         token: Arc::new(Token::new(1000, 1000, Vec::new())),
     };
+    let ledger = Ledger::new(&Limits::default());
     Arc::new(Session {
         id: SessionId(9),
+        user: ledger.user(&account),
         origin: Origin {
             dialect: Dialect::SMB_3_1_1,
             cipher: None,

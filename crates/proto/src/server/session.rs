@@ -15,6 +15,7 @@ use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
 use crate::server::channel::ChannelList;
 use crate::server::gmac::GmacChannels;
+use crate::server::ledger::User;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::quota::Quotas;
@@ -28,6 +29,8 @@ pub(crate) struct Session {
     /// The values from the connection that made the session.
     pub(crate) origin: Origin,
     pub(crate) state: Mutex<SessionState>,
+    /// The user that the resources of the session count for. It stays the same at a new login.
+    pub(crate) user: Arc<User>,
     /// Session.ChannelList: the connections that carry it, with the signing key of each.
     pub(crate) channels: ChannelList,
     /// Session.TreeConnectTable.

@@ -19,6 +19,7 @@ use crate::server::connection::Connection;
 use crate::server::connection::login::{Login, LoginStep, Purpose};
 use crate::server::connection::task::{self, Flow, Task, TaskId, Then};
 use crate::server::context::Reply;
+use crate::server::ledger::Resource;
 use crate::server::negotiated::Negotiated;
 use crate::server::session::{EncryptionKeys, Origin, Session, SessionState};
 use crate::time::Now;
@@ -258,8 +259,11 @@ impl Connection {
         let keys = is_named.then(|| derive(negotiated, &login.preauth, &accepted.session_key));
         let signing = (keys.as_ref())
             .map(|keys| Arc::new(SigningKey::new(negotiated.signing, &keys.signing)));
+        let user = self.server.ledger.user(&accepted.account);
+        let charge = user.charge(Resource::Connections, 1)?;
         let session = Arc::new(Session {
             id,
+            user,
             origin: Origin {
                 dialect: negotiated.dialect,
                 cipher: negotiated.cipher,
@@ -288,6 +292,7 @@ impl Connection {
         });
         self.server.sessions.lock().insert(id, session.clone());
         self.sessions.insert(id, session.clone());
+        self.charges.insert(id, charge);
         self.logins.deadline = None;
         Ok(session)
     }

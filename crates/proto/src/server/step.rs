@@ -32,6 +32,15 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// Upper bound of the bytes of the response, if it can be long and its length is known. A
+    /// request that waits for another client needs no memory yet.
+    pub(crate) fn response_len(&self) -> usize {
+        match self {
+            Self::QueryDirectory(step) => step.response_len(),
+            _ => 0,
+        }
+    }
+
     /// Continues the request with the outcome of the operation that it waited for.
     pub(crate) fn resume(
         self,

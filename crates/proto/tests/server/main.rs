@@ -41,4 +41,5 @@ mod snapshots_list_open_objects;
 mod tree_connect_checks_access;
 mod unsigned_request_is_refused_when_signing_is_required;
 mod unsupported_requests_are_refused;
+mod users_have_limits_over_all_connections;
 mod waiting_requests_end_with_their_owner;

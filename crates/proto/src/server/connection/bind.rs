@@ -16,6 +16,7 @@ use crate::server::channel::Channel;
 use crate::server::connection::Connection;
 use crate::server::connection::admit::is_signed_with;
 use crate::server::connection::task::Request;
+use crate::server::ledger::Resource;
 use crate::server::negotiated::Negotiated;
 use crate::server::session::{Origin, Session};
 use crate::server::session_setup::{is_of_same_user, key_schedule, short_key};
@@ -102,10 +103,12 @@ impl Connection {
         let schedule = key_schedule(negotiated.dialect, preauth);
         let key = channel_signing_key(schedule, &short_key(&accepted.session_key));
         let key = Arc::new(SigningKey::new(negotiated.signing, &key));
+        let charge = session.user.charge(Resource::Connections, 1)?;
         let limit = self.server.config.limits.channels_per_session;
         let channel = Channel::new(Some(key.clone()));
         session.channels.bind(self.id, channel, limit)?;
         self.sessions.insert(session.id, session.clone());
+        self.charges.insert(session.id, charge);
         self.logins.deadline = None;
         request.sign = Some(key);
         Ok(())

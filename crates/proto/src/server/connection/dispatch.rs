@@ -105,6 +105,7 @@ impl Connection {
             },
             is_encrypted: task.encrypted_by.is_some(),
             is_last: true,
+            response_bytes: task.response_bytes(),
             is_cancelled: request.is_cancelled,
             is_lost: self.is_over,
             outstanding: &mut request.outstanding,

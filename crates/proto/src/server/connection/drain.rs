@@ -97,6 +97,7 @@ impl Connection {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
+        self.charges.remove(&id);
         self.cancel_waits(id, None, effects);
         if self.sessions.is_empty() && !self.is_over {
             let timeout = self.server.config.limits.login_timeout;

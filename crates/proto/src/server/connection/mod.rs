@@ -34,6 +34,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::login::Account;
 use crate::notice::Notice;
 use crate::server::Server;
+use crate::server::ledger::Charge;
 use crate::server::negotiated::Negotiated;
 use crate::server::quota::Quotas;
 use crate::server::session::Session;
@@ -69,6 +70,8 @@ pub struct Connection {
     pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
     /// The quotas that the sessions of the connection share.
     pub(super) quotas: Quotas,
+    /// Counts the connection for the user of each session.
+    pub(super) charges: BTreeMap<SessionId, Charge>,
     pub(super) logins: Logins,
     tasks: Tasks,
     waits: Waits,
@@ -123,6 +126,7 @@ impl Connection {
             window,
             sessions: BTreeMap::new(),
             quotas: Quotas::default(),
+            charges: BTreeMap::new(),
             logins,
             tasks: Tasks::default(),
             waits: Waits::default(),
@@ -273,6 +277,13 @@ impl Connection {
         }
         let largest = config.max_write.max(config.max_transact) as usize;
         (largest + FRAME_OVERHEAD).max(config.limits.frame_before_login)
+    }
+
+    /// Returns an upper bound of the bytes of memory that the responses to waiting requests need,
+    /// apart from payloads of the driver. A driver with too much of it handles no further frame
+    /// until operations complete. A request that waits for another client does not count.
+    pub fn pending_response_bytes(&self) -> usize {
+        self.tasks.response_bytes()
     }
 
     /// Returns a description of the connection for logs and status displays.

@@ -75,6 +75,11 @@ impl Answer {
         }
     }
 
+    /// Length in bytes, without the payload.
+    pub(super) fn head_len(&self) -> usize {
+        self.head.len()
+    }
+
     fn len(&self) -> usize {
         self.head.len() + self.payload.map_or(0, |payload| payload.len as usize)
     }

@@ -135,6 +135,17 @@ impl Task {
         }
     }
 
+    /// Upper bound of the bytes of the responses, apart from payloads of the driver. It is the same
+    /// while the task waits.
+    pub(super) fn response_bytes(&self) -> usize {
+        let finished: usize = self.answers.iter().map(Answer::head_len).sum();
+        let pending = match self.current.as_ref().map(|pending| &pending.then) {
+            Some(Then::Handler(_, _, step)) => step.response_len(),
+            _ => 0,
+        };
+        finished + pending
+    }
+
     /// Whether no member follows the one that waits.
     pub(super) fn is_last(&self) -> bool {
         self.rest.is_empty()

@@ -15,6 +15,8 @@ use crate::time::{Instant, Now};
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     waiting: BTreeMap<TaskId, Task>,
+    /// Sum of [`Task::response_bytes`] of all of them.
+    response_bytes: usize,
     /// When waiting requests get an interim response, the earliest first.
     interims: VecDeque<Interim>,
     /// Number of requests that got an interim response and still wait.
@@ -32,15 +34,23 @@ struct Interim {
 
 impl Tasks {
     pub(super) fn insert(&mut self, task: Task) {
+        self.response_bytes += task.response_bytes();
         self.waiting.insert(task.id, task);
     }
 
     pub(super) fn remove(&mut self, id: TaskId) -> Option<Task> {
-        self.waiting.remove(&id)
+        let task = self.waiting.remove(&id)?;
+        self.response_bytes -= task.response_bytes();
+        Some(task)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Task> {
         self.waiting.values()
+    }
+
+    /// Upper bound of the bytes of the responses to all of them.
+    pub(super) fn response_bytes(&self) -> usize {
+        self.response_bytes
     }
 
     /// Number of frames that wait.

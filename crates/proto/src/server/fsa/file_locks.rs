@@ -151,6 +151,14 @@ impl FileLocks {
         (locks.of(owner, limit), locks.len_of(owner))
     }
 
+    /// Number of locks of an open.
+    pub(crate) fn count_of(&self, owner: LocalOpen) -> usize {
+        match self.is_empty() {
+            true => 0,
+            false => self.state.lock().locks.len_of(owner),
+        }
+    }
+
     fn note(&self, state: &State) {
         self.held.store(state.locks.len(), Ordering::SeqCst);
     }

@@ -11,6 +11,7 @@ use super::instance::Pipe;
 use super::service::Service;
 use super::transfer::Step;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
+use crate::server::ledger::Resource;
 use crate::server::open::malformed;
 
 /// Pipes that one session has open at one time. Clients open one for each interface that they
@@ -51,7 +52,8 @@ pub(super) fn find(path: &str) -> Option<Service> {
 
 fn make(context: &Context<'_>, service: Service) -> Result<Pipe, Status> {
     let limit = context.server.config.limits.pipes_per_connection;
-    let place = context.session.origin.quotas.pipes.add(limit)?;
+    let (pipes, user) = (&context.session.origin.quotas.pipes, &context.session.user);
+    let place = pipes.add_for(limit, user, Resource::Pipes)?;
     let id = context.server.new_file_id();
     // Not 0, which asks for a group where a client says it.
     let group = u32::try_from(id.volatile % 0xFFFF_FFFF).expect("the rest is smaller") + 1;
