@@ -147,6 +147,8 @@ pub struct Outbox {
     spare: Vec<Vec<u8>>,
     /// Number of queued bytes.
     queued: usize,
+    /// Number of queued bytes in runs.
+    queued_in_runs: usize,
     /// Tokens of the sources and file ranges of the last [`take`](Self::take), in order.
     lent: VecDeque<PayloadToken>,
 }
@@ -158,10 +160,17 @@ impl Outbox {
         self.queued
     }
 
+    /// Returns the number of queued bytes in plain memory: without payloads in buffers of the pool,
+    /// in memory of the owner and in files.
+    pub fn queued_in_memory(&self) -> usize {
+        self.queued_in_runs
+    }
+
     /// Removes all queued frames and returns their parts in order. The caller sends them and then
     /// calls [`recycle`](Self::recycle).
     pub fn take(&mut self) -> Vec<Part> {
         self.queued = 0;
+        self.queued_in_runs = 0;
         let lent = &mut self.lent;
         let part = |piece| match piece {
             Piece::Run(bytes) => Part::Bytes(bytes),
@@ -208,6 +217,7 @@ impl Outbox {
     pub fn push_raw(&mut self, bytes: &[u8]) {
         self.run().extend_from_slice(bytes);
         self.queued += bytes.len();
+        self.queued_in_runs += bytes.len();
     }
 
     /// Makes a frame of the message `outbound` and appends it to the queue, with the prefix of
@@ -244,7 +254,9 @@ impl Outbox {
             "a payload has the length that its driver reported"
         );
         let transform = encryption.map(|encryption| body.encrypt(&encryption, payloads));
-        self.queued += prefix.bytes().len() + transform_len + body.len;
+        let head_len = prefix.bytes().len() + transform_len;
+        self.queued += head_len + body.len;
+        self.queued_in_runs += head_len + body.small.len();
         let run = self.run();
         run.extend_from_slice(prefix.bytes());
         run.extend_from_slice(transform.as_ref().map_or(&[], |transform| &transform[..]));

@@ -29,6 +29,13 @@ pub trait FrameHandler {
     /// example to decrypt them; they are invalid after the call.
     fn frame(self: &Rc<Self>, message: &mut [u8]);
 
+    /// Returns whether the handler handles this message now, a complete one or the start of one,
+    /// without its prefix. Otherwise [`Receiver::take`] returns [`Received::Paused`].
+    fn admits(&self, message: &[u8]) -> bool {
+        let _ = message;
+        true
+    }
+
     /// Chooses the destination for the rest of a message of `message_len` bytes that starts with
     /// `start`. `None` makes the receiver gather the message in its own memory.
     ///
@@ -55,6 +62,9 @@ pub enum Received<D> {
     Continue,
     /// The driver receives the rest of a frame into its destination, and then handles the frame.
     Partial(Partial<D>),
+    /// The handler does not admit the first message in these bytes. The driver calls
+    /// [`Receiver::take`] with them again when the handler admits it.
+    Paused(Chunk),
     /// The driver stops: the connection has ended, or the bytes of its stream are not valid.
     Ended,
 }
@@ -115,6 +125,8 @@ enum Rest<D> {
     Incomplete,
     /// The start of a frame of `message_len` bytes with its own destination.
     Expected { destination: D, message_len: usize },
+    /// The handler does not admit the next message.
+    Paused,
     /// The connection has ended.
     Ended,
 }
@@ -149,6 +161,8 @@ impl Receiver {
         match rest {
             Rest::Incomplete => Received::Continue,
             Rest::Ended => Received::Ended,
+            Rest::Paused if self.gathered.is_empty() => Received::Paused(chunk),
+            Rest::Paused => Received::Paused(Chunk::from(std::mem::take(&mut self.gathered))),
             Rest::Expected {
                 destination,
                 message_len,
@@ -208,13 +222,22 @@ fn handle<H: FrameHandler>(handler: &Rc<H>, bytes: &mut [u8]) -> (usize, Rest<H:
                 handler.control(&answer);
                 used += consumed;
             }
-            Ok(Next::Message { len }) => match left.get_mut(PREFIX_LEN..PREFIX_LEN + len) {
-                Some(message) => {
-                    handler.frame(message);
-                    used += PREFIX_LEN + len;
+            Ok(Next::Message { len }) => {
+                let message = &mut left[PREFIX_LEN..];
+                let is_whole = message.len() >= len;
+                let message = match is_whole {
+                    true => &mut message[..len],
+                    false => message,
+                };
+                if !handler.admits(message) {
+                    return (used, Rest::Paused);
                 }
-                None => return (used, expect(handler, &left[PREFIX_LEN..], len)),
-            },
+                if !is_whole {
+                    return (used, expect(handler, message, len));
+                }
+                handler.frame(message);
+                used += PREFIX_LEN + len;
+            }
         }
     }
     match handler.has_ended() {

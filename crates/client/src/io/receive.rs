@@ -65,6 +65,7 @@ async fn frames(channel: &Rc<Channel>) -> io::Result<()> {
         match receiver.take(channel, chunk) {
             Received::Continue => {}
             Received::Partial(partial) => channel.receive_rest(partial).await?,
+            Received::Paused(_) => unreachable!("a client admits every message"),
             Received::Ended => return Ok(()),
         }
     }

@@ -11,6 +11,8 @@ struct Handler {
     messages: RefCell<Vec<Vec<u8>>>,
     refused: RefCell<Vec<FrameError>>,
     has_ended: Cell<bool>,
+    /// Number of messages that it still admits.
+    admitted: Cell<usize>,
 }
 
 fn handler(transport: Transport) -> Rc<Handler> {
@@ -19,6 +21,7 @@ fn handler(transport: Transport) -> Rc<Handler> {
         messages: RefCell::default(),
         refused: RefCell::default(),
         has_ended: Cell::new(false),
+        admitted: Cell::new(usize::MAX),
     })
 }
 
@@ -31,6 +34,10 @@ impl FrameHandler for Handler {
 
     fn frame(self: &Rc<Self>, message: &mut [u8]) {
         self.messages.borrow_mut().push(message.to_vec());
+    }
+
+    fn admits(&self, _message: &[u8]) -> bool {
+        self.messages.borrow().len() < self.admitted.get()
     }
 
     fn expect(&self, start: &[u8], message_len: usize) -> Option<()> {
@@ -104,6 +111,49 @@ fn a_long_frame_is_partial_in_a_chunk_and_when_gathered() {
         panic!("a long frame is partial as soon as its prefix is known");
     };
     assert!(partial.start().is_empty());
+}
+
+#[test]
+fn a_paused_handler_gets_the_rest_of_the_bytes_later() {
+    let sent = [vec![1; 3], vec![2; 60], vec![3; LONG], vec![4; 1]];
+    let stream: Vec<u8> = sent.iter().flat_map(|message| frame(message)).collect();
+    for first in [3, stream.len()] {
+        let handler = handler(Transport::Tcp);
+        handler.admitted.set(0);
+        let mut receiver = Receiver::default();
+        let mut received = receiver.take(&handler, chunk(&stream[..first]));
+        if first < stream.len() {
+            assert!(matches!(received, Received::Continue), "no message starts");
+            received = receiver.take(&handler, chunk(&stream[first..]));
+        }
+        for admitted in 1..sent.len() {
+            let Received::Paused(rest) = received else {
+                panic!("it admits no more: {received:?}");
+            };
+            assert!(!receiver.is_inside_frame());
+            assert_eq!(*handler.messages.borrow(), sent[..admitted - 1]);
+            handler.admitted.set(admitted);
+            received = receiver.take(&handler, rest);
+        }
+        handler.admitted.set(usize::MAX);
+        let Received::Paused(rest) = received else {
+            panic!("one message is left: {received:?}");
+        };
+        assert!(matches!(receiver.take(&handler, rest), Received::Continue));
+        assert_eq!(*handler.messages.borrow(), sent);
+    }
+}
+
+#[test]
+fn a_paused_handler_starts_no_long_frame() {
+    let handler = handler(Transport::Tcp);
+    handler.admitted.set(0);
+    let long = frame(&[7; 200]);
+    let received = Receiver::default().take(&handler, chunk(&long[..50]));
+    let Received::Paused(rest) = received else {
+        panic!("a long frame waits: {received:?}");
+    };
+    assert_eq!(rest[..], long[..50]);
 }
 
 #[test]

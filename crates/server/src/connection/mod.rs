@@ -1,5 +1,6 @@
 //! One transport connection: drives its core and does what the core asks for.
 
+mod answers;
 mod receive;
 mod reclaim;
 mod send;
@@ -46,6 +47,10 @@ pub(crate) struct Connection {
     sent: Cell<u64>,
     /// Acknowledged bytes at a time: the last progress of the running send.
     progress: Cell<(u64, std::time::Instant)>,
+    /// Bytes of responses in plain memory: in the making, queued or being sent.
+    answers: Cell<usize>,
+    /// The connection waits before it handles a further request.
+    is_paused: Cell<bool>,
     /// Raised when frames are queued, and when the connection ends.
     to_send: Signal,
     /// Number of pending operations.
@@ -117,6 +122,8 @@ impl Connection {
             received: Cell::new(0),
             sent: Cell::new(0),
             progress: Cell::new((0, std::time::Instant::now())),
+            answers: Cell::new(0),
+            is_paused: Cell::new(false),
             to_send: Signal::default(),
             pending: Cell::new(0),
             completed: Signal::default(),
@@ -165,6 +172,7 @@ impl Connection {
         call(core, now, frame, effects);
         self.perform(&mut state, frame);
         drop(state);
+        self.count_answers();
         Timer::arm(self);
     }
 
@@ -185,6 +193,7 @@ impl Connection {
         self.complete_in(&mut state, now, op, outcome);
         self.perform(&mut state, &mut Frame::None);
         drop(state);
+        self.count_answers();
         Timer::arm(self);
     }
 

@@ -29,15 +29,15 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
         rest: Vec::new(),
     };
     loop {
-        connection.may_receive().await;
         let chunk = frames.chunk().await?;
-        connection.note_received(chunk.len());
         if chunk.is_empty() {
             return Ok(());
         }
         match frames.receiver.take(connection, chunk) {
             Received::Continue => {}
             Received::Partial(partial) => frames.direct(partial).await?,
+            // A copy: other connections receive into the chunk meanwhile.
+            Received::Paused(rest) => frames.rest = rest.to_vec(),
             Received::Ended => return Ok(()),
         }
         frames.note_memory()?;
@@ -64,6 +64,10 @@ impl FrameHandler for Connection {
 
     fn frame(self: &Rc<Self>, message: &mut [u8]) {
         self.handle_frame(&mut Frame::Borrowed(message));
+    }
+
+    fn admits(&self, message: &[u8]) -> bool {
+        Connection::admits(self, message)
     }
 
     /// Only a peer that has logged in gets a buffer before its frame is complete. Other peers could
@@ -98,7 +102,7 @@ struct Frames<'a> {
     receiver: Receiver,
     /// Time by which the incomplete frame must be complete, counted from its first bytes.
     deadline: Option<Instant>,
-    /// Received bytes after the frame that was completed last.
+    /// Received bytes after the frame that was handled last.
     rest: Vec<u8>,
 }
 
@@ -110,17 +114,23 @@ impl Frames<'_> {
             self.deadline = None;
         }
         if !self.rest.is_empty() {
+            connection.resumed().await;
             return Ok(Chunk::from(std::mem::take(&mut self.rest)));
         }
-        if self.receiver.is_inside_frame() {
-            return self.in_time(connection.context.stream.recv()).await?;
+        let receiving = connection.context.stream.recv();
+        let received = match self.receiver.is_inside_frame() {
+            true => self.in_time(receiving).await?,
+            false => receiving.await,
+        };
+        if let Ok(chunk) = &received {
+            connection.note_received(chunk.len());
         }
-        connection.context.stream.recv().await
+        received
     }
 
     /// Counts the memory of an incomplete frame, which has a limit before the login.
     fn note_memory(&self) -> io::Result<()> {
-        let bytes = self.receiver.gathered_capacity();
+        let bytes = self.receiver.gathered_capacity() + self.rest.capacity();
         match self.connection.state.borrow().permit.set_frame_bytes(bytes) {
             true => Ok(()),
             false => Err(io::Error::other("limits.half_open_memory_mb is reached")),
@@ -224,6 +234,7 @@ impl Frames<'_> {
                     let count = chunk.len().min(end - filled);
                     received.extend_from_slice(&chunk[..count]);
                     self.rest = chunk[count..].to_vec();
+                    self.connection.note_received(self.rest.len());
                     drop(chunk);
                     filled += count;
                     buffer = self.buffer_with(&received, start, end).await?;

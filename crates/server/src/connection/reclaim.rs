@@ -26,15 +26,16 @@ impl Connection {
         }
     }
 
-    /// Bytes of pool buffers of the connection, if its peer makes no progress: it does not receive
-    /// its responses, or does not send the rest of a frame. The worker calls this regularly.
+    /// Bytes of pool buffers and responses of the connection, if its peer makes no progress: it
+    /// does not receive its responses, or does not send the rest of a frame. The worker calls this
+    /// regularly.
     pub(crate) fn stalled_bytes(&self, now: Instant) -> Option<usize> {
         let context = &self.context;
         let is_stalled = match context.arriving.get() {
             Some(since) => now.saturating_duration_since(since) >= STALL_TIME,
             None => self.is_send_stalled(now),
         };
-        is_stalled.then(|| context.holder.bytes())
+        is_stalled.then(|| context.holder.bytes() + self.answers.get())
     }
 
     fn is_send_stalled(&self, now: Instant) -> bool {

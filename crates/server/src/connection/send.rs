@@ -9,9 +9,6 @@ use tracing::{debug, warn};
 use super::Connection;
 use crate::datapath::Output;
 
-/// Most bytes of queued frames before the connection stops to receive: four of the largest
-/// responses. It bounds the memory of a client that sends requests and receives nothing.
-const MAX_QUEUED: usize = 32 << 20;
 /// Bytes per second that a client must receive, on average over one send. It is slower than any
 /// link that is usable for a file server.
 const MIN_RATE: usize = 16 << 10;
@@ -34,18 +31,6 @@ impl Drop for Sending {
 }
 
 impl Connection {
-    /// Waits until few enough bytes are queued for sending, or the connection ends.
-    pub(super) async fn may_receive(&self) {
-        let context = &self.context;
-        while !self.has_space() && !context.ended.is_raised() {
-            context.released().await;
-        }
-    }
-
-    fn has_space(&self) -> bool {
-        self.context.output.borrow().outbox.queued() <= MAX_QUEUED
-    }
-
     /// Sends queued frames, all of them at once, until the connection ends.
     pub(super) async fn send(self: Rc<Self>) {
         let _sending = Sending(Rc::clone(&self));
@@ -61,6 +46,7 @@ impl Connection {
                 } = &mut *output;
                 outbox.recycle(parts, payloads);
                 drop(output);
+                self.count_answers();
                 self.context.released.raise();
                 continue;
             }
@@ -85,9 +71,11 @@ impl Connection {
             self.note_send();
         }
         context.sending.set(bytes);
+        context.sending_in_memory.set(bytes_in_memory(&parts));
         let sending = self.handle().timeout(limit, context.stream.send(parts));
         let sent = sending.await;
         context.sending.set(0);
+        context.sending_in_memory.set(0);
         let peer = self.peer();
         match sent {
             Ok((Ok(()), parts)) => {
@@ -105,4 +93,9 @@ impl Connection {
             }
         }
     }
+}
+
+fn bytes_in_memory(parts: &[Part]) -> usize {
+    let in_memory = parts.iter().filter(|part| matches!(part, Part::Bytes(_)));
+    in_memory.map(Part::len).sum()
 }

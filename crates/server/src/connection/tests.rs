@@ -1,3 +1,4 @@
+use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
@@ -40,6 +41,16 @@ fn connect(worker: &Rc<WorkerContext>) -> (Rc<Connection>, TcpStream) {
 
 /// Whether the connection ends after this happened to it.
 fn ends_after(happen: impl FnOnce(&Rc<Connection>)) -> bool {
+    with_connection(async |connection, _client| {
+        let handle = connection.handle().clone();
+        let serving = handle.spawn(Rc::clone(&connection).serve());
+        happen(&connection);
+        handle.timeout(TIME_LIMIT, serving).await.is_ok()
+    })
+}
+
+/// Runs a test with a connection that no task serves, and with its client.
+fn with_connection<T>(test: impl AsyncFnOnce(Rc<Connection>, TcpStream) -> T) -> T {
     let config = Config::default();
     let users = Accounts::from_config(&config).expect("no users");
     let shares = Shares::open(&[]).expect("no shares");
@@ -48,10 +59,8 @@ fn ends_after(happen: impl FnOnce(&Rc<Connection>)) -> bool {
     let handle = runtime.handle();
     runtime.block_on(async {
         let worker = WorkerContext::new(handle.clone(), 0, shared);
-        let (connection, _client) = connect(&worker);
-        let serving = handle.spawn(Rc::clone(&connection).serve());
-        happen(&connection);
-        handle.timeout(TIME_LIMIT, serving).await.is_ok()
+        let (connection, client) = connect(&worker);
+        test(connection, client).await
     })
 }
 
@@ -67,4 +76,82 @@ fn a_task_that_serves_others_outlives_a_bug_of_one_connection() {
     assert!(ends_after(|connection| {
         connection.guarded(|| panic!("a bug"));
     }));
+}
+
+/// Bytes of responses with which a connection pauses.
+const TOO_MUCH: usize = 20 << 20;
+
+/// Queues bytes that the client does not receive.
+fn queue(connection: &Connection, bytes: usize) {
+    let mut output = connection.context.output.borrow_mut();
+    output.outbox.push_raw(&vec![0; bytes]);
+    drop(output);
+    connection.count_answers();
+    connection.to_send.raise();
+}
+
+fn cancel() -> Vec<u8> {
+    let mut message = vec![0; 68];
+    message[..4].copy_from_slice(b"\xFESMB");
+    message[12] = 0x0C;
+    message
+}
+
+#[test]
+fn a_client_that_does_not_receive_pauses_its_connection_until_it_receives() {
+    with_connection(async |connection, mut client| {
+        let handle = connection.handle().clone();
+        let sending = handle.spawn(Rc::clone(&connection).send());
+        assert!(connection.may_handle());
+        queue(&connection, TOO_MUCH);
+        assert!(!connection.may_handle());
+        let resumed = handle.timeout(Duration::from_millis(50), connection.resumed());
+        assert!(resumed.await.is_err(), "the client has received nothing");
+        let receiving = std::thread::spawn(move || client.read_exact(&mut vec![0; TOO_MUCH]));
+        let resumed = handle.timeout(TIME_LIMIT, connection.resumed()).await;
+        assert!(resumed.is_ok() && connection.may_handle());
+        receiving
+            .join()
+            .expect("no panic")
+            .expect("every byte arrives");
+        connection.context.ended.raise();
+        connection.to_send.raise();
+        sending.await.expect("no panic");
+    });
+}
+
+#[test]
+fn a_paused_connection_admits_a_cancel_and_ends_with_its_client() {
+    with_connection(async |connection, client| {
+        let handle = connection.handle().clone();
+        let sending = handle.spawn(Rc::clone(&connection).send());
+        queue(&connection, TOO_MUCH);
+        assert!(connection.admits(&cancel()));
+        let mut echo = cancel();
+        echo[12] = 0x0D;
+        assert!(!connection.admits(&echo) && !connection.admits(&cancel()[..20]));
+        drop(client);
+        let resumed = handle.timeout(TIME_LIMIT, connection.resumed()).await;
+        assert!(resumed.is_ok(), "the send fails and ends the connection");
+        assert!(connection.context.ended.is_raised());
+        sending.await.expect("no panic");
+    });
+}
+
+#[test]
+fn a_client_without_progress_is_stalled_with_the_memory_of_its_responses() {
+    with_connection(async |connection, client| {
+        let handle = connection.handle().clone();
+        let sending = handle.spawn(Rc::clone(&connection).send());
+        queue(&connection, TOO_MUCH);
+        handle.yield_now().await;
+        let now = std::time::Instant::now();
+        assert_eq!(connection.stalled_bytes(now), None);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(connection.stalled_bytes(later), Some(TOO_MUCH));
+        connection.reclaim(TOO_MUCH);
+        let sent = handle.timeout(TIME_LIMIT, sending).await;
+        assert!(sent.is_ok(), "the shutdown ends the send");
+        drop(client);
+    });
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use net::{Framing, Outbox, Payloads, Stream, Transport};
 use proto::effect::Outcome;
 use proto::login::Account;
+use proto::server::ledger::{Charge, Resource};
 use ring::{Buffer, Handle, Holder, JobSource, Signal};
 use wire::Status;
 
@@ -36,6 +37,10 @@ pub(crate) struct Context {
     pub(super) reading: Cell<usize>,
     /// Bytes that the running send holds.
     pub(crate) sending: Cell<usize>,
+    /// Bytes of the running send that are in plain memory.
+    pub(crate) sending_in_memory: Cell<usize>,
+    /// The responses in plain memory, counted for the user; `None` before the login.
+    pub(crate) answers: RefCell<Option<Charge>>,
     /// Raised when response memory is released: after a send, or when a READ ends.
     pub(crate) released: Signal,
     /// The buffers of the connection, which count for its user.
@@ -97,21 +102,28 @@ impl Context {
             }),
             reading: Cell::default(),
             sending: Cell::default(),
+            sending_in_memory: Cell::default(),
+            answers: RefCell::default(),
             released: Signal::default(),
             logins: RefCell::default(),
             rdma: Rc::default(),
         })
     }
 
-    /// Charges buffers and blocking operations of the connection to the user of a login.
+    /// Counts buffers, responses and blocking operations of the connection for the user of a login.
     pub(crate) fn charge(&self, account: &Account) {
+        let user = self.worker.shared.core.ledger().user(account);
         let mut hasher = DefaultHasher::new();
-        (account.kind as u8, &account.name).hash(&mut hasher);
+        (account.kind as u8, user.name()).hash(&mut hasher);
         // Group 0 is for connections without a login.
         let group = hasher.finish() | 1;
         self.holder.set_group(group);
         let source = self.source.get();
         self.source.set(JobSource { group, ..source });
+        let mut charge = user.none_of(Resource::ResponseBytes);
+        let mut answers = self.answers.borrow_mut();
+        charge.set(answers.as_ref().map_or(0, Charge::amount));
+        *answers = Some(charge);
     }
 
     pub(crate) fn handle(&self) -> &Handle {

@@ -49,8 +49,10 @@ impl Worker {
                     stalled.push((bytes, connection));
                 }
             }
-            if let Some(starved) = pool.starved() {
-                if starved.is_group_over_share {
+            let starved = pool.starved();
+            let is_memory_full = self.shared().core.ledger().is_response_memory_full();
+            if starved.is_some() || is_memory_full {
+                if let Some(starved) = starved.filter(|starved| starved.is_group_over_share) {
                     stalled.retain(|(_, connection)| connection.group() == starved.group);
                 }
                 // One connection each time: its buffers may be enough.
