@@ -287,6 +287,25 @@ pub struct LimitsSection {
     pub channels_per_session: usize,
     /// Maximum number of open files, directories and pipes of one session. Default: 65,536.
     pub opens_per_session: usize,
+    /// Maximum number of connections from one IPv4 address, or from one /64 network of IPv6.
+    /// Default: 4096.
+    pub connections_per_address: usize,
+    /// Maximum number of connections of one user; a connection counts once for each session.
+    /// Default: 8192.
+    pub connections_per_user: usize,
+    /// Maximum number of open files of one user. Default: 262,144.
+    pub opens_per_user: usize,
+    /// Maximum number of open pipes of one user. Default: 4096.
+    pub pipes_per_user: usize,
+    /// Maximum number of watched directories of one user. Default: 8192.
+    pub watches_per_user: usize,
+    /// Maximum number of byte-range locks of one user. Default: 1,048,576.
+    pub locks_per_user: usize,
+    /// Maximum memory of all responses outside of the buffer pool, in MiB. Default: 256.
+    pub response_memory_mb: usize,
+    /// Maximum memory of the process, in MiB. 0 stands for three quarters of the memory of the
+    /// machine or of the control group. Default: 0.
+    pub memory_max_mb: usize,
     /// Maximum time that running requests may take when the server stops, in milliseconds. Default:
     /// 10 seconds.
     pub shutdown_ms: u64,
@@ -312,6 +331,14 @@ impl Default for LimitsSection {
             logins_per_connection: proto.logins_per_connection,
             channels_per_session: proto.channels_per_session,
             opens_per_session: proto.opens_per_session,
+            connections_per_address: 4096,
+            connections_per_user: proto.connections_per_user,
+            opens_per_user: proto.opens_per_user,
+            pipes_per_user: proto.pipes_per_user,
+            watches_per_user: proto.watches_per_user,
+            locks_per_user: proto.locks_per_user,
+            response_memory_mb: proto.response_bytes >> 20,
+            memory_max_mb: 0,
             shutdown_ms: 10_000,
         }
     }

@@ -1,8 +1,11 @@
 //! Limits for the number of connections, with and without a login.
 
 use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -23,6 +26,8 @@ const CLOSED_PER_LOG_LINE: u64 = 100;
 pub(crate) struct GateLimits {
     /// Most connections.
     pub(crate) connections: usize,
+    /// Most connections of one prefix.
+    pub(crate) connections_per_prefix: usize,
     /// Limits for connections without a login.
     pub(crate) half_open: HalfOpenLimits,
 }
@@ -32,11 +37,14 @@ pub(crate) struct GateLimits {
 pub(crate) struct Gate {
     limits: GateLimits,
     state: Mutex<State>,
+    /// No connection enters: memory is short.
+    refuses_all: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     connections: usize,
+    by_prefix: HashMap<ClientPrefix, usize>,
     half_open: HalfOpenTable,
     /// The prefixes from which users have logged in.
     known: RecentMap<ClientPrefix, ()>,
@@ -65,8 +73,10 @@ impl Gate {
         getrandom::fill(&mut seed).expect("the kernel has random bytes");
         Arc::new(Self {
             limits,
+            refuses_all: AtomicBool::new(false),
             state: Mutex::new(State {
                 connections: 0,
+                by_prefix: HashMap::new(),
                 half_open: HalfOpenTable::new(limits.half_open, u64::from_ne_bytes(seed)),
                 known: RecentMap::new(KNOWN_PREFIXES),
             }),
@@ -84,6 +94,11 @@ impl Gate {
         self.lock().half_open.is_memory_short()
     }
 
+    /// Sets whether every new connection is refused, because the memory of the process is short.
+    pub(crate) fn refuse_all(&self, refuses_all: bool) {
+        self.refuses_all.store(refuses_all, Ordering::Relaxed);
+    }
+
     /// Counts a connection that needs this memory before its login, in bytes. Another connection
     /// may end for it. The error is the key of the limit that is reached.
     pub(crate) fn enter(
@@ -91,8 +106,15 @@ impl Gate {
         client: ClientAddress,
         bytes: usize,
     ) -> Result<Permit, &'static str> {
+        if self.refuses_all.load(Ordering::Relaxed) {
+            return Err("limits.memory_max_mb");
+        }
         let prefix = client.prefix();
         let mut state = self.lock();
+        let of_prefix = state.by_prefix.get(&prefix).copied().unwrap_or(0);
+        if of_prefix >= self.limits.connections_per_prefix {
+            return Err("limits.connections_per_address");
+        }
         if state.connections >= self.limits.connections {
             return Err("limits.connections");
         }
@@ -100,6 +122,7 @@ impl Gate {
         let before = state.half_open.revoked();
         let (number, revocation) = state.half_open.insert(client, is_known, Instant::now())?;
         state.connections += 1;
+        state.by_prefix.insert(prefix, of_prefix + 1);
         let ended = before..state.half_open.revoked();
         drop(state);
         log_revoked(ended, prefix);
@@ -214,6 +237,12 @@ impl Drop for Permit {
             state.half_open.remove(self.prefix, self.number);
         }
         state.connections -= 1;
+        if let Entry::Occupied(mut of_prefix) = state.by_prefix.entry(self.prefix) {
+            *of_prefix.get_mut() -= 1;
+            if *of_prefix.get() == 0 {
+                of_prefix.remove();
+            }
+        }
     }
 }
 
@@ -226,6 +255,7 @@ mod tests {
         let memory = 1 << 20;
         Gate::new(GateLimits {
             connections,
+            connections_per_prefix: connections - 1,
             half_open: HalfOpenLimits {
                 total,
                 per_prefix,
@@ -279,6 +309,26 @@ mod tests {
         drop(permit);
         assert_eq!(gate.lock().connections, 0);
         assert!(!gate.is_memory_short());
+    }
+
+    #[test]
+    fn a_prefix_and_a_shortage_of_memory_have_limits_after_the_login() {
+        let gate = gate(4, 16, 16);
+        let [one, two] = ["10.0.0.1", "10.0.0.2"].map(client);
+        let mut permits: Vec<Permit> = (0..3)
+            .map(|_| gate.enter(one, 0).expect("below the limit"))
+            .collect();
+        permits.iter_mut().for_each(|permit| permit.log_in(true));
+        let refused = gate.enter(one, 0).expect_err("the fourth of its prefix");
+        assert_eq!(refused, "limits.connections_per_address");
+        drop(gate.enter(two, 0).expect("another prefix"));
+        gate.refuse_all(true);
+        let refused = gate.enter(two, 0).expect_err("no memory");
+        assert_eq!(refused, "limits.memory_max_mb");
+        gate.refuse_all(false);
+        drop(permits);
+        drop(gate.enter(one, 0).expect("none is left"));
+        assert!(gate.lock().by_prefix.is_empty());
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod listening;
 pub mod log;
 mod login_attempts;
 mod login_threads;
+mod memory;
 mod message;
 mod observer;
 mod personalities;

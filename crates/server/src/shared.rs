@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) times: Times,
     /// Bytes of pool buffers that the responses of one connection may take.
     pub(crate) answer_bytes: usize,
+    /// Limit of the memory of the process in bytes.
+    pub(crate) memory_max: usize,
     /// Parameters of SMB Direct connections.
     pub(crate) smb_direct: net::smbdirect::Settings,
     pub(crate) placement: Arc<Placement>,

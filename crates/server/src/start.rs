@@ -24,6 +24,7 @@ use crate::half_open::HalfOpenLimits;
 use crate::listening::Listening;
 use crate::login_attempts::{Lockout, LoginAttempts};
 use crate::login_threads::LoginThreads;
+use crate::memory;
 use crate::message::Message;
 use crate::observer::Observer;
 use crate::placement::Placement;
@@ -219,7 +220,8 @@ pub(crate) fn shared(config: &Config, shares: Shares, accounts: Accounts) -> Sha
         login_attempts: LoginAttempts::new(lockout(config)),
         login_threads: LoginThreads::default(),
         times: times(config),
-        answer_bytes: answer_limit(config.server.buffer_memory_mb << 20),
+        answer_bytes: answer_limit(pool_bytes(config)),
+        memory_max: memory::limit(config.limits.memory_max_mb),
         smb_direct: config.smb_direct(),
         placement: placement(config),
         tcp: config.tcp.options(),
@@ -349,7 +351,7 @@ fn ring_config(config: &Config) -> ring::Config {
             IoChoice::Epoll => Io::Epoll,
         },
         buffers: PoolConfig {
-            total_bytes: config.server.buffer_memory_mb << 20,
+            total_bytes: pool_bytes(config),
             ..PoolConfig::default()
         },
         blocking_threads: *config.server.blocking_threads.get_ref(),
@@ -357,9 +359,17 @@ fn ring_config(config: &Config) -> ring::Config {
     }
 }
 
+/// Bytes of the buffer pool of each worker.
+fn pool_bytes(config: &Config) -> usize {
+    let limit = memory::limit(config.limits.memory_max_mb);
+    let configured = config.server.buffer_memory_mb << 20;
+    memory::pool_bytes(configured, limit, worker_count(config))
+}
+
 fn gate_limits(config: &Config) -> GateLimits {
     GateLimits {
         connections: config.limits.connections,
+        connections_per_prefix: config.limits.connections_per_address,
         half_open: HalfOpenLimits {
             total: config.limits.half_open,
             per_prefix: config.limits.half_open_per_address,
@@ -418,6 +428,12 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
             channels_per_session: config.limits.channels_per_session,
             opens_per_session: config.limits.opens_per_session,
             logins_per_connection: config.limits.logins_per_connection,
+            connections_per_user: config.limits.connections_per_user,
+            opens_per_user: config.limits.opens_per_user,
+            pipes_per_user: config.limits.pipes_per_user,
+            watches_per_user: config.limits.watches_per_user,
+            locks_per_user: config.limits.locks_per_user,
+            response_bytes: config.limits.response_memory_mb << 20,
             frame_before_login: config.limits.frame_before_login,
             login_timeout: Duration::from_millis(config.limits.login_timeout_ms),
             ..core::Limits::default()

@@ -8,6 +8,10 @@ use super::{Check, Config, ConfigError, unplaced};
 const BUFFER_MEMORY_MIN_MB: usize = 16;
 /// Most memory of a worker's buffers: more than any machine has today.
 const BUFFER_MEMORY_MAX_MB: usize = 16 << 20;
+/// Least memory of responses: two of the largest.
+const RESPONSE_MEMORY_MIN_MB: usize = 16;
+/// Least limit of the memory of the process: a server with one worker and its smallest pool.
+const MEMORY_MAX_MIN_MB: usize = 64;
 /// Least bytes of a frame before the login. A login with a Kerberos ticket needs some 64 KiB at
 /// most; NEGOTIATE and NTLM need less than 4 KiB.
 const FRAME_BEFORE_LOGIN_MIN: usize = 4 << 10;
@@ -34,6 +38,15 @@ impl Check<'_> {
             ("limits.logins_per_connection", limits.logins_per_connection),
             ("limits.channels_per_session", limits.channels_per_session),
             ("limits.opens_per_session", limits.opens_per_session),
+            (
+                "limits.connections_per_address",
+                limits.connections_per_address,
+            ),
+            ("limits.connections_per_user", limits.connections_per_user),
+            ("limits.opens_per_user", limits.opens_per_user),
+            ("limits.pipes_per_user", limits.pipes_per_user),
+            ("limits.watches_per_user", limits.watches_per_user),
+            ("limits.locks_per_user", limits.locks_per_user),
             ("limits.login_timeout_ms", clamped(limits.login_timeout_ms)),
             ("limits.frame_timeout_ms", clamped(limits.frame_timeout_ms)),
             (
@@ -59,6 +72,16 @@ impl Check<'_> {
             ("limits.max_transact", limits.max_transact),
         ] {
             self.within(key, value as usize, MAX_IO_MIN, MAX_IO as usize)?;
+        }
+        self.within(
+            "limits.response_memory_mb",
+            limits.response_memory_mb,
+            RESPONSE_MEMORY_MIN_MB,
+            BUFFER_MEMORY_MAX_MB,
+        )?;
+        if limits.memory_max_mb != 0 {
+            let (least, most) = (MEMORY_MAX_MIN_MB, BUFFER_MEMORY_MAX_MB);
+            self.within("limits.memory_max_mb", limits.memory_max_mb, least, most)?;
         }
         let buffers = config.server.buffer_memory_mb;
         let (least, most) = (BUFFER_MEMORY_MIN_MB, BUFFER_MEMORY_MAX_MB);
@@ -102,6 +125,14 @@ mod tests {
             "[limits]\nchannels_per_session = 0",
             "[security]\nlockout_duration_ms = 0",
             "[limits]\nopens_per_session = 0",
+            "[limits]\nconnections_per_address = 0",
+            "[limits]\nconnections_per_user = 0",
+            "[limits]\nopens_per_user = 0",
+            "[limits]\npipes_per_user = 0",
+            "[limits]\nwatches_per_user = 0",
+            "[limits]\nlocks_per_user = 0",
+            "[limits]\nresponse_memory_mb = 0",
+            "[limits]\nmemory_max_mb = 63",
             "[limits]\nlogin_timeout_ms = 0",
             "[limits]\nframe_timeout_ms = 0",
             "[limits]\nframe_before_login = 0",
@@ -124,7 +155,7 @@ mod tests {
                 "{error}"
             );
         }
-        let good = "[server]\nbuffer_memory_mb = 16\n[limits]\nshutdown_ms = 0\n\
+        let good = "[server]\nbuffer_memory_mb = 16\n[limits]\nshutdown_ms = 0\nmemory_max_mb = 0\n\
             max_read = 65536\nmax_write = 8388608\nmax_transact = 1048576\n";
         assert!(Config::parse(Path::new("c.toml"), good).is_ok());
     }

@@ -1,5 +1,6 @@
 //! A worker: one thread with its ring, its listeners and its connections.
 
+mod memory;
 mod quic;
 mod reclaim;
 mod server_driver;
@@ -135,6 +136,8 @@ impl Worker {
         if self.context.index == 0 {
             let refreshing = Rc::clone(self).refresh_interfaces();
             tasks.push(self.handle().spawn(refreshing));
+            let watching = Rc::clone(self).watch_memory();
+            tasks.push(self.handle().spawn(watching));
         }
         tasks
     }
