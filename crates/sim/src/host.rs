@@ -10,7 +10,7 @@ use proto::effect::{
     Delivery, Effect, Effects, Inbound, Outbound, Outcome, Payload, WriteData, WritePlan,
 };
 use proto::id::{ConnectionId, OpId};
-use proto::login::Authenticate;
+use proto::login::{Account, Authenticate};
 use proto::notice::Notice;
 use proto::server::{Connection, Server};
 use proto::time::{Instant, Now};
@@ -189,6 +189,16 @@ impl Host {
         self.is_closed = true;
         self.connection.closed(around.now, &mut self.effects);
         self.perform(&[], around)
+    }
+
+    /// Returns the account of a session of the connection; `None` without one.
+    pub(crate) fn account(&self) -> Option<Account> {
+        let sessions = self.connection.summary().sessions;
+        sessions.into_iter().next().map(|(_, account)| account)
+    }
+
+    pub(crate) fn pending_response_bytes(&self) -> usize {
+        self.connection.pending_response_bytes()
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod backpressure;
 mod check;
 mod choices;
 mod client;
@@ -86,6 +87,12 @@ pub struct Report {
     pub opens_disconnected: u64,
     /// Number of timeouts of the server while no connection existed.
     pub timeouts_without_connection: u64,
+    /// Number of times that a client stopped to receive for some time.
+    pub withheld: u64,
+    /// Number of frames that waited because the connection had too much memory in responses.
+    pub paused: u64,
+    /// Number of responses that clients received while a frame of another connection waited.
+    pub answers_beside_paused: u64,
     /// Number of connections that the server ended.
     pub violations: u64,
     /// Reason for which the server ended a connection last; `None` if it ended none.

@@ -46,6 +46,8 @@ pub struct Scenario {
     pub crowd: u16,
     /// Time that an open outlives a session that lost its connection. Zero closes it at once.
     pub disconnected_open_timeout: Duration,
+    /// Bytes of memory for the responses of all connections.
+    pub response_bytes: usize,
     /// The faults that occur until the clients have sent their last operation. After that no fault
     /// occurs.
     pub faults: Faults,
@@ -60,6 +62,10 @@ pub struct Faults {
     pub segmented: u16,
     /// Probability per mille, for each operation, that the network resets the connection.
     pub reset: u16,
+    /// Probability per mille, for each operation, that the client receives nothing for some time.
+    pub withheld: u16,
+    /// Maximum duration for which a client receives nothing.
+    pub withhold_time: Duration,
     /// Probability per mille that an operation on a file fails with a disk error.
     pub disk_error: u16,
     /// Probability per mille that an operation on a file would block, so that it takes longer.
@@ -99,6 +105,7 @@ impl Faults {
         Self {
             segmented: perhaps(self.segmented),
             reset: perhaps(self.reset),
+            withheld: perhaps(self.withheld),
             disk_error: perhaps(self.disk_error),
             slow_disk: perhaps(self.slow_disk),
             short_read: perhaps(self.short_read),
@@ -144,6 +151,7 @@ impl Scenario {
             private_files: false,
             crowd: 0,
             disconnected_open_timeout: Duration::ZERO,
+            response_bytes: 256 << 20,
             faults: Faults::default(),
         }
     }
@@ -158,6 +166,8 @@ impl Scenario {
                 network_delay: Duration::from_millis(40),
                 segmented: 300,
                 reset: 15,
+                withheld: 0,
+                withhold_time: Duration::from_secs(3),
                 disk_error: 20,
                 slow_disk: 300,
                 disk_delay: Duration::from_millis(900),
@@ -190,6 +200,21 @@ impl Scenario {
             disconnected_open_timeout: Duration::from_millis(choices.pick(&[50, 1_000, 5_000])),
             faults: Faults {
                 reset: 40,
+                ..storm.faults.some(&mut choices)
+            },
+            ..storm
+        }
+    }
+
+    /// Returns a scenario in which clients stop to receive for some time, with little memory for
+    /// responses and with all kinds of faults. `seed` chooses the details.
+    pub fn withholding(seed: u64) -> Self {
+        let mut choices = Choices::from_seed(seed);
+        let storm = Self::stormy();
+        Self {
+            response_bytes: choices.pick(&[4 << 10, 16 << 10, 256 << 10]),
+            faults: Faults {
+                withheld: choices.pick(&[60, 200]),
                 ..storm.faults.some(&mut choices)
             },
             ..storm

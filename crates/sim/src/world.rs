@@ -13,6 +13,7 @@ use proto::notice::Notice;
 use proto::path::SharePath;
 use proto::server::Server;
 use proto::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
+use proto::server::ledger::Resource;
 use proto::time::Instant;
 use proto::violation::Violation;
 use wire::FileId;
@@ -21,6 +22,7 @@ use wire::fscc::FileAction;
 
 use crate::Report;
 use crate::adapter::Adapter;
+use crate::backpressure::Backpressure;
 use crate::check::contents::Contents;
 use crate::check::locks::Locks;
 use crate::check::nonces::SigningNonces;
@@ -70,6 +72,7 @@ struct Link {
     up: Pipe,
     down: Pipe,
     adapter: Adapter,
+    backpressure: Backpressure,
     /// The timer of the server's end.
     timer: Timer,
     is_up: bool,
@@ -198,6 +201,17 @@ impl World {
         }
         self.disk.check_idle()?;
         self.report.reads_checked = self.contents.check()?;
+        self.check_ledger()
+    }
+
+    /// Checks that no user has a resource after the end of all connections.
+    fn check_ledger(&self) -> Check {
+        for resource in Resource::ALL {
+            let used = self.server.ledger().used(resource);
+            ensure(used == 0, || {
+                format!("{used} of {resource:?} are still counted after the last connection")
+            })?;
+        }
         Ok(())
     }
 
@@ -231,6 +245,11 @@ impl World {
         let now = self.schedule.now().instant;
         self.opens.expire(now);
         self.locks.expire(now);
+        self.happen_now(event)?;
+        self.resume_paused()
+    }
+
+    fn happen_now(&mut self, event: Event) -> Check {
         match event {
             Event::Connect(client) => {
                 self.connect(client);
@@ -301,6 +320,7 @@ impl World {
             up: Pipe::default(),
             down: Pipe::default(),
             adapter: Adapter::default(),
+            backpressure: Backpressure::default(),
             timer: Timer::default(),
             is_up: true,
         };
@@ -317,7 +337,23 @@ impl World {
         if is_unlucky {
             return self.hang_up(link);
         }
+        self.withhold(link);
         self.with_client(client, Client::think)
+    }
+
+    /// Now and then a client stops to receive.
+    fn withhold(&mut self, id: u64) {
+        if !self.choices.per_mille(self.faults.withheld) {
+            return;
+        }
+        let pause = delay(self.faults.withhold_time, &mut self.choices);
+        let now = self.schedule.now().instant;
+        if let Some(link) = self.links.get_mut(&id)
+            && link.backpressure.withheld_until(now).is_none()
+        {
+            link.backpressure.withhold(now.after(pause));
+            self.report.withheld += 1;
+        }
     }
 
     fn arrive_at_server(&mut self, id: u64) -> Check {
@@ -325,10 +361,33 @@ impl World {
             return Ok(());
         };
         link.up.arrive();
-        while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.up.frame()) {
+        self.handle_frames(id)
+    }
+
+    /// Passes the frames that have arrived to the server's end, unless the connection is paused.
+    fn handle_frames(&mut self, id: u64) -> Check {
+        while let Some(link) = self.links.get_mut(&id) {
+            if !link.backpressure.may_handle(self.server.ledger()) {
+                if !mem::replace(&mut link.backpressure.is_paused, true) {
+                    self.report.paused += 1;
+                }
+                return Ok(());
+            }
+            link.backpressure.is_paused = false;
+            let Some(frame) = link.up.frame() else {
+                return Ok(());
+            };
             self.on_host(id, |host, around| host.receive(frame, around))?;
         }
         Ok(())
+    }
+
+    /// Continues with the frames of paused connections where an event released memory.
+    fn resume_paused(&mut self) -> Check {
+        let links = self.links.iter();
+        let paused = links.filter(|(_, link)| link.backpressure.is_paused);
+        let paused: Vec<u64> = paused.map(|(id, _)| *id).collect();
+        paused.into_iter().try_for_each(|id| self.handle_frames(id))
     }
 
     fn arrive_at_client(&mut self, id: u64) -> Check {
@@ -336,10 +395,21 @@ impl World {
             return Ok(());
         };
         let client = link.client;
+        let now = self.schedule.now().instant;
+        if let Some(until) = link.backpressure.withheld_until(now) {
+            self.schedule.at(until, Event::ToClient(id));
+            return Ok(());
+        }
         link.down.arrive();
         while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.down.frame()) {
             let link = self.links.get_mut(&id).expect("it had a frame");
             link.adapter.hears()?;
+            link.backpressure.received(frame.len());
+            link.backpressure.count(&self.server, &link.host);
+            let mut others = self.links.iter();
+            if others.any(|(other, link)| *other != id && link.backpressure.is_paused) {
+                self.report.answers_beside_paused += 1;
+            }
             self.with_client(client, |client, shared| client.frame(frame, shared))?;
         }
         Ok(())
@@ -463,6 +533,9 @@ impl World {
         for wish in wishes {
             self.grant(id, wish)?;
         }
+        if let Some(link) = self.links.get_mut(&id) {
+            link.backpressure.count(&self.server, &link.host);
+        }
         self.set_timer(id);
         self.bury(id);
         Ok(())
@@ -474,6 +547,7 @@ impl World {
         match wish {
             Wish::Send(frame, invalidate) => {
                 link.adapter.sends(invalidate);
+                link.backpressure.sent(frame.len());
                 let (faults, choices) = (&self.faults, &mut self.choices);
                 for at in link.down.send(&frame, now, faults, choices) {
                     self.schedule.at(at, Event::ToClient(id));
@@ -601,6 +675,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         limits: Limits {
             credits: scenario.credits,
             disconnected_open_timeout: scenario.disconnected_open_timeout,
+            response_bytes: scenario.response_bytes,
             ..Limits::default()
         },
         shares: vec![

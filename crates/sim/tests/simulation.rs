@@ -77,6 +77,24 @@ fn opens_outlive_lost_connections_until_their_time_is_up() {
     }
 }
 
+/// Clients stop to receive for some time, with little memory for responses. The others continue,
+/// and in the end everything finishes and the ledger is empty.
+#[test]
+fn clients_that_do_not_receive_stop_no_other_client() {
+    let test = "clients_that_do_not_receive_stop_no_other_client";
+    let reports = run_all(test, Scenario::withholding);
+    // A single seed may lack one of them.
+    if reports.len() > 50 {
+        for count in [
+            |report: &Report| report.withheld,
+            |report: &Report| report.paused,
+            |report: &Report| report.answers_beside_paused,
+        ] {
+            assert!(reports.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
 /// Each transport by itself, with RDMA if it supports that: clients that sign or encrypt rarely use
 /// RDMA.
 #[test]

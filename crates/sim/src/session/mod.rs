@@ -134,6 +134,8 @@ impl Sessions {
                 mischief: 0,
                 remote: 10,
                 invalid_memory: 0,
+                withheld: 0,
+                withhold_time: Duration::ZERO,
             },
             held: 3,
             hold: Duration::from_secs(40),
