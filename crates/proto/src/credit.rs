@@ -37,7 +37,7 @@ impl SequenceWindow {
     }
 
     /// Marks the `charge` MessageIds from `first` on as used by a request; a charge of 0 counts as
-    /// 1. Returns false, without an effect, if one of them is outside the window or already used.
+    /// one. Returns false, without an effect, if one of them is outside the window or already used.
     /// \[MS-SMB2\] 3.3.5.2.3
     #[must_use]
     pub fn take(&mut self, first: MessageId, charge: u16) -> bool {
