@@ -130,8 +130,14 @@ impl Bench {
     ];
 
     /// The title of the rows of this bench on `storage`.
-    pub(crate) fn title(&self, storage: Storage) -> String {
-        format!("{} {}", self.name, storage.name())
+    pub(crate) fn title(&self, storage: Storage, options: &Options) -> String {
+        let protection = match (self.what, options.protection) {
+            (What::Torture(..), protection) if protection != Protection::Off => protection.word(),
+            _ => "",
+        };
+        format!("{} {} {protection}", self.name, storage.name())
+            .trim_end()
+            .to_owned()
     }
 
     /// Runs the bench against a newly started server of `side` (0 for A, 1 for B).
@@ -154,18 +160,18 @@ impl Bench {
                         options,
                     )
                 };
-                Ok(vec![running.count(run)?.row(self.title(storage))])
+                Ok(vec![running.count(run)?.row(self.title(storage, options))])
             }
             What::Smbclient(transfer, protection) => {
                 let run =
                     || smbclient::run(environment, running.server, storage, transfer, protection);
-                Ok(vec![running.count(run)?.row(self.title(storage))])
+                Ok(vec![running.count(run)?.row(self.title(storage, options))])
             }
             What::Reads { length, depth } => {
                 let mut client = raw::connect(running.server, storage)?;
                 let bytes = options.large_bytes;
                 let run = || raw::reads::run(&mut client, bytes, length, depth);
-                Ok(vec![running.count(run)?.row(self.title(storage))])
+                Ok(vec![running.count(run)?.row(self.title(storage, options))])
             }
             What::Metadata => raw::metadata::run(running, storage, options.files),
             What::Idle => idle(running, storage, options.idle_connections),

@@ -105,7 +105,7 @@ fn compare(options: &Options, plan: &[(Bench, Storage)]) -> Result<Record> {
     let names = options.subjects.clone().map(|side| side.name());
     let mut record = Record::new(names, options, environment.machine());
     for (bench, storage) in plan {
-        let title = bench.title(*storage);
+        let title = bench.title(*storage, options);
         let run = |side| bench.run(&mut environment, side, *storage, options);
         take_turns(options, &[], &mut record, &title, run)?;
     }

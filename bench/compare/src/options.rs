@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use smbeam_tests::smbclient::Protection;
 use smbeam_tests::subject::Subject;
 
 use crate::environment::Storage;
@@ -29,6 +30,7 @@ usage: cargo xtask bench-compare [OPTION]...
   --link-mbit N        rate of the lossy link in Mbit/s; 0: as fast as the machine forwards (0)
   --connections N      connections of the smbtorture benches (1)
   --depth N            requests in flight for each of them (4)
+  --protection WORD    off, sign or encrypt: the messages of the smbtorture benches (off)
   --smb-conf LINE      a line for the global section of the configuration of smbd; can be repeated,
                        as in --smb-conf 'use sendfile = yes'
   --quick              one round of one second each, small files, tmpfs only
@@ -101,6 +103,8 @@ pub(crate) struct Options {
     pub(crate) connections: u32,
     /// Requests in flight per connection.
     pub(crate) depth: u32,
+    /// Protection of the messages of the smbtorture benches.
+    pub(crate) protection: Protection,
     /// The file for the results as JSON.
     pub(crate) json: Option<PathBuf>,
     /// Length of the large file in bytes.
@@ -135,6 +139,7 @@ impl Default for Options {
             seconds: 4,
             connections: 1,
             depth: 4,
+            protection: Protection::Off,
             json: None,
             large_bytes: 2 << 30,
             files: 10_000,
@@ -208,6 +213,7 @@ impl Options {
             "--seconds" => self.seconds = positive(value)?,
             "--connections" => self.connections = positive(value)?,
             "--depth" => self.depth = positive(value)?,
+            "--protection" => self.protection = protection(value)?,
             "--congestion" => self.congestion = value.parse()?,
             "--quinn-threads" => self.quinn_threads = positive(value)?,
             "--window-mb" => self.window_mb = Some(positive(value)?),
@@ -230,6 +236,12 @@ fn positive(value: &str) -> Result<u32> {
     let number = u32::from_str(value)?;
     ensure!(number > 0, "must be positive");
     Ok(number)
+}
+
+fn protection(value: &str) -> Result<Protection> {
+    let mut all = Protection::ALL.into_iter();
+    let found = all.find(|protection| protection.word() == value);
+    found.context("expected off, sign or encrypt")
 }
 
 fn subjects(value: &str) -> Result<[Contender; 2]> {
@@ -261,6 +273,8 @@ mod tests {
         assert_eq!(options.storages, [Storage::Disk]);
         let options = parse("--subjects smbeam,/usr/bin/smbeam").expect("ok");
         assert_eq!(options.subjects[1].subject, Subject::Smbeam);
+        let options = parse("--protection encrypt").expect("ok");
+        assert_eq!(options.protection, Protection::Encrypt);
         let options = parse("--smb-conf a=b --smb-conf c=d").expect("ok");
         assert_eq!(options.smb_conf[1..], ["a=b", "c=d"]);
         for line in [
@@ -269,6 +283,7 @@ mod tests {
             "--smb-conf [share]",
             "--subjects samba",
             "--storage floppy",
+            "--protection none",
             "--x 1",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -52,7 +52,8 @@ pub(crate) fn run(
     command
         .arg(format!("//{}/{}", server.tcp.ip(), storage.name()))
         .args(["-p", &server.tcp.port().to_string()])
-        .args(["-U", &format!("{}%{}", ALICE.name, ALICE.password)]);
+        .args(["-U", &format!("{}%{}", ALICE.name, ALICE.password)])
+        .arg(format!("--client-protection={}", options.protection.word()));
     for (name, value) in [
         ("timelimit", u64::from(options.seconds)),
         ("nprocs", u64::from(options.connections)),
