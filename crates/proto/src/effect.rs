@@ -8,9 +8,10 @@
 //! `server::Server` requests operations too, for objects of no connection; see its `timeout`.
 //!
 //! [`crate::file`] holds the file operations, [`crate::login`] the logins, [`crate::notice`] the
-//! messages between connections, [`crate::store`] the store, [`crate::violation`] the reasons to
-//! end a connection.
+//! messages between connections, [`crate::report`] the reports, [`crate::store`] the store,
+//! [`crate::violation`] the reasons to end a connection.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -23,6 +24,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::login::{Authenticate, Authenticated, ConversationId};
 use crate::notice::Notice;
 use crate::queue::Queue;
+use crate::report::Report;
 use crate::store::{self, StoreOp};
 use crate::violation::Violation;
 
@@ -80,6 +82,8 @@ pub enum Effect {
     /// Call `Server::next_timeout` again, because its result may be earlier than before. Only a
     /// connection requests this; the driver notifies the thread that drives the server.
     ArmServerTimer,
+    /// Log this event for the administrator. The driver does not complete this effect.
+    Report(Box<Report>),
     /// Close the transport connection, for this reason. Frames of earlier effects still leave.
     Disconnect(Violation),
 }

@@ -24,6 +24,7 @@ pub mod notice;
 pub mod path;
 pub mod pattern;
 pub mod queue;
+pub mod report;
 pub mod server;
 pub mod smbd;
 pub mod store;

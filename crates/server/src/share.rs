@@ -90,7 +90,8 @@ impl Shares {
         self.file_system(file.share)
     }
 
-    fn file_system(&self, share: ShareId) -> &Arc<dyn FileSystem> {
+    /// The file system of a share.
+    pub(crate) fn file_system(&self, share: ShareId) -> &Arc<dyn FileSystem> {
         self.file_systems[share.0 as usize]
             .as_ref()
             .expect("IPC$ has no files")

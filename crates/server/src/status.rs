@@ -337,7 +337,8 @@ fn signing_name(signing: crypto::SigningAlgorithm) -> &'static str {
     }
 }
 
-fn access_names(access: AccessMask) -> Vec<String> {
+/// The names of the main rights of an access mask.
+pub(crate) fn access_names(access: AccessMask) -> Vec<String> {
     let names = [
         (AccessMask::FILE_READ_DATA, "read"),
         (AccessMask::FILE_WRITE_DATA, "write"),

@@ -69,6 +69,12 @@ pub(crate) fn guest() -> Arc<Token> {
     token("nobody").unwrap_or_else(|_| Arc::new(Token::new(65_534, 65_534, Vec::new())))
 }
 
+/// The name of a Unix group; `None` if the system has no such group.
+pub(crate) fn group_name(gid: u32) -> Option<String> {
+    let group = uzers::get_group_by_gid(gid)?;
+    Some(group.name().to_string_lossy().into_owned())
+}
+
 /// Returns the name of the Unix account with this user id; `None` if the system has no such
 /// account.
 pub fn account_name(uid: u32) -> Option<String> {

@@ -265,6 +265,7 @@ impl Host {
                 self.cancelled.insert(op);
                 Ok(())
             }
+            Effect::Report(_) => Ok(()),
             Effect::Release(token) => around.disk.take(token).map(drop),
             Effect::Notify(to, notice) => {
                 around.wishes.push(Wish::Notify(to, notice));

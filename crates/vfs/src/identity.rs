@@ -74,6 +74,11 @@ pub fn switches() -> bool {
     process().switches
 }
 
+/// The credentials of the process.
+pub(crate) fn process_token() -> Arc<Token> {
+    process().token.clone()
+}
+
 /// Returns the Unix credentials with which a file operation for `token` runs: `token` itself if the
 /// process is root, otherwise those of the process.
 pub fn effective(token: &Arc<Token>) -> Arc<Token> {

@@ -15,6 +15,7 @@
 
 pub mod attributes;
 pub mod copy;
+mod denial;
 mod direct_io_gate;
 mod disposition;
 pub mod dosattrib;
@@ -26,12 +27,15 @@ pub mod posix;
 pub mod rights;
 mod table;
 
+pub use self::denial::{Denial, Permission};
 pub use self::direct_io_gate::DirectWriteGuard;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use proto::file::{FileOp, LocalEvent, LocalOpen, Outcome, Select};
+use proto::path::SharePath;
+use proto::report::NeededAccess;
 use proto::token::Token;
 use wire::Status;
 
@@ -143,6 +147,17 @@ pub trait FileSystem: Send + Sync {
         through: bool,
         effort: Effort,
     ) -> Attempt<Result<usize, Status>>;
+
+    /// Finds the Unix permissions that refuse one of these accesses to the user of a token, for the
+    /// log. Blocks. `None` if the file system has no Unix permissions, or if the files have changed
+    /// since the refusal.
+    fn find_denial(
+        &self,
+        _token: &Arc<Token>,
+        _needs: &[(SharePath, NeededAccess)],
+    ) -> Option<Denial> {
+        None
+    }
 
     /// Sets the callback for changes in directories that
     /// [`Operation::Watch`](proto::file::Operation::Watch) names. The default drops the callback. A

@@ -59,7 +59,7 @@ pub const READ_DATA: AccessMask =
 pub const FULL: AccessMask = AccessMask(0x001F_01FF);
 
 /// The sticky bit in the mode of a directory.
-const STICKY: u32 = 0o1000;
+pub(crate) const STICKY: u32 = 0o1000;
 
 /// The Unix permissions (read, write and execute) that a user has on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -6,6 +6,7 @@
 //! [`Progress::Wait`] with the step; the outcome is passed to `resume` of that step. The frame of
 //! the request is no longer available then: the step holds all that the handler still needs.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +18,8 @@ use crate::carrier::Carrier;
 use crate::effect::{Access, Effect, Effects, Payload};
 use crate::file::{FileKey, FileOp};
 use crate::id::{ConnectionId, OpId};
+use crate::path::SharePath;
+use crate::report::{AccessDenied, NeededAccess, Report};
 use crate::server::Server;
 use crate::server::fsa::caching::BreakWait;
 use crate::server::notices::{Notices, Waiter};
@@ -27,6 +30,7 @@ use crate::server::session::Session;
 use crate::server::sizes::{BYTES_PER_CREDIT, Sizes};
 use crate::server::tree::TreeConnect;
 use crate::time::{Instant, Now};
+use crate::token::Token;
 use crate::violation::Violation;
 
 /// The request of a handler and the state that the handler may use.
@@ -216,6 +220,36 @@ impl Context<'_> {
             true => Ok(()),
             false => Err(Status::CANCELLED),
         }
+    }
+
+    /// The identity of file operations: that of the share, or that of the user.
+    pub(crate) fn token(&self) -> Arc<Token> {
+        match &self.tree.share.force_token {
+            Some(token) => token.clone(),
+            None => self.session.state.lock().account.token.clone(),
+        }
+    }
+
+    /// Reports a file operation that failed, if the file system denied the access. `needs` are the
+    /// accesses that the operation needs.
+    pub(crate) fn report_denied(
+        &mut self,
+        status: Status,
+        needs: impl FnOnce() -> Vec<(SharePath, NeededAccess)>,
+    ) {
+        if status != Status::ACCESS_DENIED {
+            return;
+        }
+        // A separate statement, because `token` takes the same lock.
+        let account = self.session.state.lock().account.clone();
+        let denied = AccessDenied {
+            account,
+            token: self.token(),
+            share: self.tree.share.id,
+            needs: needs(),
+        };
+        let report = Report::AccessDenied(denied);
+        self.effects.push(Effect::Report(Box::new(report)));
     }
 
     /// Checks that the credits of the request pay for the longer of what it carries and what it

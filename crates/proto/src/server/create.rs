@@ -25,6 +25,7 @@ use wire::{FileId, Status};
 
 use crate::effect::Outcome;
 use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
+use crate::report::NeededAccess;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::fsa::caching::{Granted, oplock_level};
@@ -32,7 +33,6 @@ use crate::server::ledger::Resource;
 use crate::server::open::{Open, OpenState, initial_mode, malformed, wire_attributes};
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CompletedCreate;
-use crate::token::Token;
 use contexts::Asked;
 use replayed::Replayed;
 use wanted::Wanted;
@@ -73,7 +73,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
     let plan = OpenPlan {
         share: context.tree.share.id,
-        token: token(context),
+        token: context.token(),
         path: wanted.path.clone(),
         access: wanted.access,
         implied_access: wanted.implied_access(),
@@ -85,14 +85,6 @@ fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
     };
     let step = Step::Opening(Box::new(wanted));
     context.wait(FileOp::Open(plan), step)
-}
-
-/// The identity of file operations: that of the share, or that of the user.
-fn token(context: &Context<'_>) -> Arc<Token> {
-    match &context.tree.share.force_token {
-        Some(token) => token.clone(),
-        None => context.session.state.lock().account.token.clone(),
-    }
 }
 
 /// \[MS-SMB2\] 3.3.5.9 leaves the limits to the server.
@@ -115,7 +107,13 @@ impl Step {
         match self {
             Self::Opening(wanted) => match outcome.expect_file() {
                 Ok(outcome) => enter(context, *wanted, outcome.expect_opened()),
-                Err(status) => Err(wanted.explain(status, &context.tree)),
+                Err(status) => {
+                    context.report_denied(status, || {
+                        let access = wanted.access | wanted.implied_access();
+                        Vec::from([(wanted.path.clone(), NeededAccess::Open(access))])
+                    });
+                    Err(wanted.explain(status, &context.tree))
+                }
             },
             Self::Overwriting(mut entered) => match outcome.expect_file() {
                 Ok(outcome) => {

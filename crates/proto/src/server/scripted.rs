@@ -44,6 +44,7 @@ use crate::id::ConnectionId;
 use crate::login::{Account, AccountKind};
 use crate::notice::Notice;
 use crate::path::SharePath;
+use crate::report::Report;
 use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
@@ -86,6 +87,8 @@ pub(crate) struct World {
     pub(crate) lock_waits: Arc<AtomicUsize>,
     /// Notices that handlers sent to connections.
     pub(crate) notices: Vec<Notice>,
+    /// Reports of handlers.
+    pub(crate) reports: Vec<Report>,
     pub(crate) carrier: Carrier,
     /// Whether the next request is encrypted.
     pub(crate) is_encrypted: bool,
@@ -139,6 +142,7 @@ impl World {
             has_multichannel: false,
             lock_waits: Arc::default(),
             notices: Vec::new(),
+            reports: Vec::new(),
             carrier: Carrier::TCP,
             is_encrypted: false,
             invalidate: None,
@@ -195,6 +199,10 @@ impl World {
                     }
                     Effect::Notify(_, notice) => {
                         self.notices.push(notice);
+                        continue;
+                    }
+                    Effect::Report(report) => {
+                        self.reports.push(*report);
                         continue;
                     }
                     other => panic!("no handler asks for {other:?}"),

@@ -14,6 +14,7 @@ use wire::{Header, SessionId, Status};
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::login::{Accepted, AccountKind, Authenticate, Authenticated, ConversationId};
+use crate::report::{LoginRefusal, Report};
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::connection::Connection;
 use crate::server::connection::login::{Login, LoginStep, Purpose};
@@ -212,25 +213,46 @@ impl Connection {
         let Some(login) = self.end_login(id, effects) else {
             return Err(Status::USER_SESSION_DELETED);
         };
-        let session = match &login.purpose {
-            Purpose::New => self.establish(&request.header, &login, accepted, security_mode)?,
-            Purpose::Renewal => {
-                let found = self.find_session(id);
-                let session = found.ok_or(Status::USER_SESSION_DELETED)?;
-                renew(&session, accepted);
-                session
-            }
-            Purpose::Binding(session) => {
-                self.bind(request, session, &login.preauth, accepted)?;
-                session.clone()
+        let account = accepted.account.clone();
+        let session = match self.session_of(request, &login, accepted, security_mode) {
+            Ok(session) => session,
+            Err(refusal) => {
+                let report = Report::LoginRefused(account, refusal);
+                effects.push(Effect::Report(Box::new(report)));
+                return Err(refusal.status());
             }
         };
+        effects.push(Effect::Report(Box::new(Report::LoggedIn(account))));
         // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, even if the session needs no
         // signing.
         request.sign = session.signing_key(self.id);
         request.session = Some(session.clone());
         let flags = self.session_flags(&session);
         Ok(Flow::Done(reply(Status::SUCCESS, flags, &accepted.token)))
+    }
+
+    /// The session of a login: a new one, the renewed one, or the one that the connection joins.
+    fn session_of(
+        &mut self,
+        request: &mut task::Request,
+        login: &Login,
+        accepted: &Accepted,
+        security_mode: SecurityMode,
+    ) -> Result<Arc<Session>, LoginRefusal> {
+        match &login.purpose {
+            Purpose::New => self.establish(&request.header, login, accepted, security_mode),
+            Purpose::Renewal => {
+                let found = self.find_session(request.header.session_id);
+                let ended = LoginRefusal::Unusable(Status::USER_SESSION_DELETED);
+                let session = found.ok_or(ended)?;
+                renew(&session, accepted);
+                Ok(session)
+            }
+            Purpose::Binding(session) => {
+                self.bind(request, session, &login.preauth, accepted)?;
+                Ok(session.clone())
+            }
+        }
     }
 
     /// Makes the session of a first login.
@@ -240,7 +262,7 @@ impl Connection {
         login: &Login,
         accepted: &Accepted,
         security_mode: SecurityMode,
-    ) -> Result<Arc<Session>, Status> {
+    ) -> Result<Arc<Session>, LoginRefusal> {
         let id = header.session_id;
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         let config = &self.server.config;
@@ -248,11 +270,14 @@ impl Connection {
         let encrypts = config.encryption_required || is_named && negotiated.encrypts;
         let must_encrypt = self.must_encrypt(encrypts);
         // Without a key a session can be neither signed nor encrypted.
-        if !is_named && (config.signing_required || must_encrypt) {
-            return Err(Status::ACCESS_DENIED);
+        if !is_named && must_encrypt {
+            return Err(LoginRefusal::GuestCannotEncrypt);
+        }
+        if !is_named && config.signing_required {
+            return Err(LoginRefusal::GuestCannotSign);
         }
         if must_encrypt && negotiated.cipher.is_none() {
-            return Err(Status::ACCESS_DENIED);
+            return Err(LoginRefusal::ClientCannotEncrypt);
         }
         let is_signing_wanted =
             config.signing_required || security_mode.contains(SecurityMode::SIGNING_REQUIRED);

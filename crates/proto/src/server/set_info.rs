@@ -190,10 +190,7 @@ impl Step {
                 Ok(restore_write_time(context, &open))
             }
             Self::Basic(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
-            Self::Disposition(step) => {
-                outcome.expect_file()?.expect_done();
-                step.resume(context)
-            }
+            Self::Disposition(step) => step.resume(context, outcome),
             Self::Rename(step) => step.resume(context, outcome),
             Self::Security(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
         }

@@ -3,7 +3,10 @@
 //! The root directory of a share may be missing, such as the mount point of a disk that is not
 //! plugged in. So each TREE_CONNECT to a disk share waits until the file system has found it.
 
+use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use wire::access::AccessMask;
@@ -15,6 +18,7 @@ use wire::{Status, TreeId};
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::file::FileOp;
+use crate::report::{Report, ShareRefusal};
 use crate::server::config::{Share, ShareKind};
 use crate::server::connection::Connection;
 use crate::server::connection::task::{self, Flow, Task, Then};
@@ -47,7 +51,12 @@ impl Connection {
         }
         let path = connect.path.decode().ok_or(Status::BAD_NETWORK_NAME)?;
         let share = self.find_share(share_name(&path))?;
-        self.check_entry(&share, &session)?;
+        if let Err(refusal) = self.check_entry(&share, &session) {
+            let account = session.state.lock().account.clone();
+            let report = Report::ShareRefused(account, share.name.clone(), refusal);
+            effects.push(Effect::Report(Box::new(report)));
+            return Err(Status::ACCESS_DENIED);
+        }
         if share.kind == ShareKind::Pipe {
             return self.finish_tree_connect(task, request, &session, share);
         }
@@ -96,23 +105,18 @@ impl Connection {
     }
 
     /// Whether the user of the session may enter the share.
-    fn check_entry(&self, share: &Share, session: &Session) -> Result<(), Status> {
+    fn check_entry(&self, share: &Share, session: &Session) -> Result<(), ShareRefusal> {
         let state = session.state.lock();
         if self.must_encrypt(share.encryption_required) && state.encryption_keys.is_none() {
-            return Err(Status::ACCESS_DENIED);
+            return Err(ShareRefusal::CannotEncrypt);
         }
-        let may_enter = match (&share.users, state.is_named()) {
-            (_, false) => share.guest,
-            (None, true) => true,
-            (Some(users), true) => {
-                let name = &state.account.name;
-                users.iter().any(|user| is_same_name(user, name))
-            }
-        };
-        if may_enter {
-            Ok(())
-        } else {
-            Err(Status::ACCESS_DENIED)
+        let name = &state.account.name;
+        let is_listed = |users: &Vec<String>| users.iter().any(|user| is_same_name(user, name));
+        match &share.users {
+            _ if !state.is_named() && share.guest => Ok(()),
+            _ if !state.is_named() => Err(ShareRefusal::NoGuests),
+            Some(users) if !is_listed(users) => Err(ShareRefusal::NotListed),
+            Some(_) | None => Ok(()),
         }
     }
 

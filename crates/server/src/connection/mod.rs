@@ -3,6 +3,7 @@
 mod answers;
 mod receive;
 mod reclaim;
+mod report;
 mod send;
 mod serve;
 
@@ -17,17 +18,15 @@ use proto::effect::{
     Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData, WritePlan,
 };
 use proto::id::{ConnectionId, OpId};
-use proto::login::{Account, AccountKind, Authenticated};
 use proto::notice::Notice;
 use proto::server;
 use proto::time::{Instant, Now};
 use proto::violation::Violation;
 use ring::{Handle, JobSource, Signal};
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::datapath::{self, Context, Frame, Output, Started, Target};
 use crate::gate::Permit;
-use crate::log::UNLIMITED;
 use crate::observer;
 use crate::status::{self, ConnectionStatus};
 use crate::worker_context::WorkerContext;
@@ -57,6 +56,8 @@ pub(crate) struct Connection {
     pending: Cell<usize>,
     /// Raised when a pending operation completes.
     completed: Signal,
+    /// Whether a thread looks for the reason of a denied access.
+    explains_denial: Cell<bool>,
 }
 
 /// The part of a connection that changes in calls of the core.
@@ -127,6 +128,7 @@ impl Connection {
             to_send: Signal::default(),
             pending: Cell::new(0),
             completed: Signal::default(),
+            explains_denial: Cell::new(false),
         })
     }
 
@@ -199,9 +201,6 @@ impl Connection {
 
     /// Passes an outcome to the core. The caller performs the effects.
     fn complete_in(&self, state: &mut State, now: Now, op: OpId, outcome: Outcome) {
-        if let Outcome::Authenticated(Authenticated::Accepted(accepted)) = &outcome {
-            self.note_login(state, &accepted.account);
-        }
         let State { core, effects, .. } = state;
         core.complete(now, op, outcome, effects);
     }
@@ -257,6 +256,7 @@ impl Connection {
                     self.context.worker.shared.notify(connection, notice);
                 }
                 Effect::ArmServerTimer => self.context.worker.shared.arm_server_timer(),
+                Effect::Report(report) => self.report(state, *report),
                 Effect::Disconnect(violation) => self.disconnect(&violation),
             }
         }
@@ -346,20 +346,6 @@ impl Connection {
         let (peer, transport) = (self.peer(), self.context.transport);
         warn!(%peer, %transport, reason = %violation, "disconnecting");
         self.context.ended.raise();
-    }
-
-    /// Lifts the limits for connections without a login, and logs the login.
-    fn note_login(&self, state: &mut State, account: &Account) {
-        state.permit.log_in(account.kind == AccountKind::Named);
-        self.context.stream.trust();
-        self.context.charge(account);
-        let (peer, transport) = (self.peer(), self.context.transport);
-        let (user, kind) = (&account.name, account.kind);
-        if kind == AccountKind::Named {
-            info!(name: UNLIMITED, %peer, %transport, %user, ?kind, "logged in");
-        } else {
-            info!(%peer, %transport, %user, ?kind, "logged in");
-        }
     }
 }
 

@@ -28,6 +28,7 @@ mod basic;
 mod changes;
 mod client_names;
 mod data;
+mod denial;
 mod descriptor_reserve;
 mod direct;
 mod directory;
@@ -57,6 +58,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proto::file::{FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId};
+use proto::path::SharePath;
+use proto::report::NeededAccess;
+use proto::token::Token;
 use wire::Status;
 use wire::file_name::NameMapping;
 
@@ -70,8 +74,8 @@ use self::volume::Volumes;
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
 use crate::{
-    Attempt, Descriptor, Direct, Effort, FileSystem, IoDirection, Listener, Step, Stop, attempt,
-    copy, identity,
+    Attempt, Denial, Descriptor, Direct, Effort, FileSystem, IoDirection, Listener, Step, Stop,
+    attempt, copy, identity,
 };
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
@@ -324,6 +328,14 @@ impl FileSystem for Posix {
         effort: Effort,
     ) -> Attempt<Result<usize, Status>> {
         attempt(self.write_bytes(file, offset, from, through, effort))
+    }
+
+    fn find_denial(
+        &self,
+        token: &Arc<Token>,
+        needs: &[(SharePath, NeededAccess)],
+    ) -> Option<Denial> {
+        self.denial(token, needs)
     }
 
     fn listen(&self, listener: Listener) {

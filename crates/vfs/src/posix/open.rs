@@ -509,7 +509,7 @@ fn same_file(fd: OwnedFd, target: &Target, flags: OFlags) -> Result<Reopened, Er
 
 /// The permissions of the mode, and those that the kernel grants beyond them through access control
 /// lists.
-fn with_kernel_permissions(fd: &OwnedFd, has: Permissions) -> Permissions {
+pub(super) fn with_kernel_permissions(fd: &OwnedFd, has: Permissions) -> Permissions {
     let path = by_descriptor(fd);
     let allows = |access| accessat(CWD, path.as_str(), access, AtFlags::EACCESS).is_ok();
     Permissions {

@@ -4,6 +4,7 @@ extern crate smbeam_vfs as vfs;
 
 mod case_index;
 mod changes;
+mod denials;
 mod effort;
 mod escapes;
 mod every_name_can_be_used;

@@ -6,7 +6,9 @@ use wire::Status;
 use wire::fscc::FileDispositionInformation;
 
 use super::{done, wait};
+use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
+use crate::report::NeededAccess;
 use crate::server::context::{Context, Progress};
 use crate::server::open::{Open, malformed};
 
@@ -41,7 +43,23 @@ pub(super) fn start(
 }
 
 impl Step {
-    pub(super) fn resume(self, context: &mut Context<'_>) -> Result<Progress<super::Step>, Status> {
+    pub(super) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress<super::Step>, Status> {
+        match outcome.expect_file() {
+            Ok(outcome) => outcome.expect_done(),
+            Err(status) => {
+                let (Self::Allowed(open) | Self::Empty(open)) = &self;
+                let path = context.server.files.path(open.key, open.file);
+                context.report_denied(status, || {
+                    let remove = |path| (path, NeededAccess::Remove);
+                    path.map(remove).into_iter().collect()
+                });
+                return Err(status);
+            }
+        }
         match self {
             Self::Allowed(open) if open.is_directory => {
                 let operation = FileOp::OnOpen(open.file, Operation::CheckEmpty);

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use wire::access::FileAttributes;
 use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
@@ -9,8 +10,9 @@ use wire::{Status, Utf16};
 
 use super::{done, wait};
 use crate::effect::Outcome;
-use crate::file::{FileKey, FileOp, Metadata, Operation};
+use crate::file::{self, FileKey, FileOp, Metadata, Operation};
 use crate::path::SharePath;
+use crate::report::NeededAccess;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Parked, Progress};
 use crate::server::notices::Notices;
@@ -169,7 +171,8 @@ impl Step {
                 Some(found) => self.replace(context, &found),
             },
             Stage::Change if self.kind == Kind::Rename => {
-                let path = outcome.expect_file()?.expect_renamed();
+                let outcome = outcome.expect_file();
+                let path = self.reported(context, outcome)?.expect_renamed();
                 let Open { key, file, .. } = *self.open;
                 let files = &context.server.files;
                 files.rename(key, file.share, &self.from, &path);
@@ -177,12 +180,31 @@ impl Step {
                 Ok(done())
             }
             Stage::Change => {
-                outcome.expect_file()?.expect_done();
+                let outcome = outcome.expect_file();
+                self.reported(context, outcome)?.expect_done();
                 let filter = of_name(self.open.is_directory);
                 context.report_at(&self.open, FileAction::ADDED, filter, &self.to);
                 Ok(done())
             }
         }
+    }
+
+    /// Reports a denied access.
+    fn reported(
+        &self,
+        context: &mut Context<'_>,
+        outcome: Result<file::Outcome, Status>,
+    ) -> Result<file::Outcome, Status> {
+        if let Err(status) = outcome {
+            context.report_denied(status, || {
+                let mut needs = Vec::from([(self.to.clone(), NeededAccess::Add)]);
+                if self.kind == Kind::Rename {
+                    needs.insert(0, (self.from.clone(), NeededAccess::Remove));
+                }
+                needs
+            });
+        }
+        outcome
     }
 
     /// Within a directory the name changes; from one to another it goes and comes.

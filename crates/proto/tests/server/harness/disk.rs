@@ -25,6 +25,8 @@ pub(crate) struct Disk {
     pub(crate) watched: Vec<(LocalOpen, bool)>,
     /// Whether the root directories of the shares are missing.
     pub(crate) is_unmounted: bool,
+    /// Whether the disk denies all opens.
+    pub(crate) denies_opens: bool,
     payloads: BTreeMap<PayloadToken, Vec<u8>>,
     /// Number of copied chunks.
     pub(crate) copies: usize,
@@ -140,6 +142,7 @@ impl Disk {
     pub(crate) fn perform(&mut self, operation: FileOp, now: Now) -> Result<file::Outcome, Status> {
         match operation {
             FileOp::OnOpen(file, Operation::CopyRange(plan)) => self.copy(file, &plan),
+            FileOp::Open(_) if self.denies_opens => Err(Status::ACCESS_DENIED),
             FileOp::Open(plan) => self.open(&plan, now),
             FileOp::FindRoot { .. } => match self.is_unmounted {
                 true => Err(Status::BAD_NETWORK_NAME),

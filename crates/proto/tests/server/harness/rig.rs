@@ -12,6 +12,7 @@ use proto::file::{FileOp, LocalEvent, ShareId};
 use proto::id::{ConnectionId, OpId};
 use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated};
 use proto::notice::Notice;
+use proto::report::Report;
 use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
 use proto::server::{Connection, GmacChannels, Server};
 use proto::time::Now;
@@ -51,6 +52,8 @@ pub(crate) struct Rig {
     pub(crate) memory: Memory,
     /// Keys of client memory that responses invalidated.
     pub(crate) invalidated: Vec<u32>,
+    /// Reports of all connections.
+    pub(crate) reports: Vec<Report>,
 }
 
 /// An operation that has not begun.
@@ -118,6 +121,7 @@ impl Rig {
             ended_conversations: 0,
             memory: Memory::default(),
             invalidated: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
@@ -328,6 +332,7 @@ impl Rig {
                 Effect::Store(..) => panic!("a connection stores nothing"),
                 // `pass` reads the next timeout of the server.
                 Effect::ArmServerTimer => {}
+                Effect::Report(report) => self.reports.push(*report),
                 Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg)),
                 Effect::EndConversation(_) => self.ended_conversations += 1,
                 Effect::Cancel(op) => {

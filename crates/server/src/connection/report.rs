@@ -1,0 +1,187 @@
+//! Logs the reports of the core: logins, and refusals with their reasons.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use proto::login::{Account, AccountKind};
+use proto::report::{AccessDenied, LoginRefusal, NeededAccess, Report, ShareRefusal};
+use tracing::{Level, enabled, info, warn};
+use vfs::{Denial, FileSystem};
+
+use super::{Connection, State};
+use crate::log::UNLIMITED;
+use crate::{status, unix_account};
+
+impl Connection {
+    /// Logs a report.
+    pub(super) fn report(self: &Rc<Self>, state: &mut State, report: Report) {
+        let (peer, transport) = (self.peer(), self.context.transport);
+        match report {
+            Report::LoggedIn(account) => self.note_login(state, &account),
+            Report::LoginRefused(Account { name, kind, .. }, reason) => {
+                let key = key_of_login(reason);
+                warn!(%peer, %transport, user = name, ?kind, %reason, key, "login refused");
+            }
+            Report::ShareRefused(Account { name, kind, .. }, share, reason) => {
+                let key = key_of_share(reason);
+                info!(%peer, %transport, user = name, ?kind, share, %reason, key, "share refused");
+            }
+            Report::AccessDenied(denied) => self.explain(denied),
+        }
+    }
+
+    /// Lifts the limits for connections without a login, and logs the login.
+    fn note_login(&self, state: &mut State, account: &Account) {
+        state.permit.log_in(account.kind == AccountKind::Named);
+        self.context.stream.trust();
+        self.context.charge(account);
+        let (peer, transport) = (self.peer(), self.context.transport);
+        let (user, kind) = (&account.name, account.kind);
+        if kind == AccountKind::Named {
+            info!(name: UNLIMITED, %peer, %transport, %user, ?kind, "logged in");
+        } else {
+            info!(%peer, %transport, %user, ?kind, "logged in");
+        }
+    }
+
+    /// Logs a denied access with the permissions that refuse it. A thread looks for them, one at a
+    /// time for each connection: further denials are not logged meanwhile.
+    fn explain(self: &Rc<Self>, denied: AccessDenied) {
+        if !enabled!(Level::INFO) || self.explains_denial.replace(true) {
+            return;
+        }
+        let shares = self.context.worker.shares();
+        let file_system = Arc::clone(shares.file_system(denied.share));
+        let share = shares.known[denied.share.0 as usize].name.clone();
+        let connection = Rc::clone(self);
+        self.handle().spawn(async move {
+            let explanation = move || Explanation::find(&*file_system, denied, share);
+            let handle = connection.handle();
+            let source = connection.context.source.get();
+            let explanation = handle.blocking_for(source, explanation).await;
+            connection.explains_denial.set(false);
+            if let Some(explanation) = explanation {
+                explanation.log(&connection);
+            }
+        });
+    }
+}
+
+/// A denied access in words.
+struct Explanation {
+    user: String,
+    /// Unix account of the operation, as `name(uid)`.
+    unix: String,
+    share: String,
+    /// The path of the access.
+    path: String,
+    /// The needed access.
+    access: String,
+    /// The path with the permissions that refuse it.
+    denied_by: String,
+    /// The missing permission.
+    missing: String,
+    /// Permissions in octal digits.
+    mode: String,
+    /// Owner and group, as `user:group`.
+    owner: String,
+}
+
+impl Explanation {
+    /// Looks for the permissions. Blocks.
+    fn find(file_system: &dyn FileSystem, denied: AccessDenied, share: String) -> Option<Self> {
+        let AccessDenied {
+            account,
+            token,
+            share: _,
+            needs,
+        } = denied;
+        let denial = file_system.find_denial(&token, &needs)?;
+        let Denial {
+            path,
+            missing,
+            mode,
+            uid,
+            gid,
+        } = denial;
+        let accesses: Vec<String> = needs
+            .iter()
+            .map(|(_, access)| access_name(*access))
+            .collect();
+        let token = vfs::identity::effective(&token);
+        Some(Self {
+            user: account.name,
+            unix: format!("{}({})", user_name(token.uid), token.uid),
+            share,
+            path: shown(needs.first()?.0.as_str()),
+            access: accesses.join(","),
+            denied_by: shown(path.as_str()),
+            missing: missing.map_or("none".to_owned(), |missing| missing.to_string()),
+            mode: format!("{:04o}", mode & 0o7777),
+            owner: format!("{}:{}", user_name(uid), group_name(gid)),
+        })
+    }
+
+    fn log(&self, connection: &Connection) {
+        let (peer, transport) = (connection.peer(), connection.context.transport);
+        let Self {
+            user,
+            unix,
+            share,
+            path,
+            access,
+            denied_by,
+            missing,
+            mode,
+            owner,
+        } = self;
+        info!(
+            %peer, %transport, user, unix, share, path, access, denied_by, missing, mode, owner,
+            "access denied"
+        );
+    }
+}
+
+/// A path from the root of a share.
+fn shown(path: &str) -> String {
+    format!("/{path}")
+}
+
+fn access_name(access: NeededAccess) -> String {
+    match access {
+        NeededAccess::Open(access) => match status::access_names(access) {
+            names if names.is_empty() => format!("{:#x}", access.0),
+            names => names.join(","),
+        },
+        NeededAccess::Add => "add".to_owned(),
+        NeededAccess::Remove => "remove".to_owned(),
+    }
+}
+
+fn user_name(uid: u32) -> String {
+    unix_account::account_name(uid).unwrap_or_else(|| uid.to_string())
+}
+
+fn group_name(gid: u32) -> String {
+    unix_account::group_name(gid).unwrap_or_else(|| gid.to_string())
+}
+
+/// The key of the configuration that causes a refusal.
+fn key_of_login(refusal: LoginRefusal) -> Option<&'static str> {
+    match refusal {
+        LoginRefusal::GuestCannotSign => Some("security.signing_required"),
+        LoginRefusal::GuestCannotEncrypt | LoginRefusal::ClientCannotEncrypt => {
+            Some("security.encryption_required")
+        }
+        LoginRefusal::Unusable(_) => None,
+    }
+}
+
+/// The same for a share.
+fn key_of_share(refusal: ShareRefusal) -> &'static str {
+    match refusal {
+        ShareRefusal::NotListed => "share.users",
+        ShareRefusal::NoGuests => "share.guest",
+        ShareRefusal::CannotEncrypt => "share.encryption_required",
+    }
+}
