@@ -52,10 +52,23 @@ pub trait Provider: Send + Sync + fmt::Debug {
 pub enum Network {
     /// iWARP: RDMA over TCP. SMB Direct uses port 5445 there. \[MS-SMBD\] 2.1
     Iwarp,
-    /// InfiniBand, or RDMA over Converged Ethernet. SMB Direct uses port 445 there. \[MS-SMBD\] 2.1
+    /// RoCE: RDMA over Converged Ethernet. SMB Direct uses port 445 there. \[MS-SMBD\] 2.1
+    Roce,
+    /// InfiniBand. SMB Direct uses port 445 there. \[MS-SMBD\] 2.1
     InfiniBand,
     /// No network: both peers are on this machine.
     Emulated,
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Iwarp => "iWARP",
+            Self::Roce => "RoCE",
+            Self::InfiniBand => "InfiniBand",
+            Self::Emulated => "emulated",
+        })
+    }
 }
 
 /// Requested properties of a queue pair. A device may provide less of each. After the connect the

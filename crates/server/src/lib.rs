@@ -39,6 +39,7 @@ mod smbdirect;
 mod start;
 pub mod status;
 mod store;
+mod totals;
 mod unix_account;
 mod worker;
 mod worker_context;

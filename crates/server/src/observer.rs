@@ -12,7 +12,9 @@ use proto::server::SnapshotLimits;
 use crate::listening::Listening;
 use crate::message::Message;
 use crate::shared::Shared;
-use crate::status::{self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, Status};
+use crate::status::{
+    self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, Status, TotalsStatus,
+};
 
 /// Most connections, and most sessions, in a status.
 const ROWS: usize = 10_000;
@@ -54,6 +56,7 @@ impl Observer {
     /// the path of the configuration file, which the function only copies into the status.
     pub fn status(&self, config: Option<PathBuf>) -> Status {
         let (mut connections, silent) = self.connections();
+        let totals = self.shared.totals.with_open(&connections);
         let connections_left_out = connections.len().saturating_sub(ROWS);
         connections.truncate(ROWS);
         let snapshot = self.shared.core.snapshot(SnapshotLimits {
@@ -62,9 +65,10 @@ impl Observer {
             locks: LOCKS,
         });
         let (sessions, files) = status::of_snapshot(&snapshot);
+        status::set_protection(&mut connections, &sessions);
         Status {
             version: status::VERSION,
-            server: self.server(config),
+            server: self.server(config, totals),
             connections,
             sessions,
             files,
@@ -77,7 +81,7 @@ impl Observer {
         }
     }
 
-    fn server(&self, config: Option<PathBuf>) -> ServerStatus {
+    fn server(&self, config: Option<PathBuf>, totals: TotalsStatus) -> ServerStatus {
         let listening = self.listening.iter().map(|listening| ListeningStatus {
             transport: listening.transport.to_string(),
             address: listening.address.to_string(),
@@ -90,6 +94,7 @@ impl Observer {
             since: seconds(self.since),
             listening: listening.collect(),
             workers: self.shared.mailboxes().len(),
+            totals,
         }
     }
 

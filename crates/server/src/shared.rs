@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use net::TcpOptions;
 use proto::id::ConnectionId;
 use proto::notice::Notice;
 use proto::server;
-use rdma::Provider;
+use rdma::{Network, Provider};
 use ring::{SendError, Sender};
 use tracing::{debug, warn};
 
@@ -23,6 +23,7 @@ use crate::message::Message;
 use crate::placement::Placement;
 use crate::share::Shares;
 use crate::store::Store;
+use crate::totals::Totals;
 
 /// Repeated events between two log lines about them.
 pub(crate) const EVENTS_PER_LOG_LINE: u64 = 100;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) dropped_messages: AtomicU64,
     /// Records of the core that survive a crash.
     pub(crate) store: Box<dyn Store>,
+    /// Totals for the status.
+    pub(crate) totals: Totals,
 }
 
 /// Input for the list of network interfaces that clients receive. \[MS-SMB2\] 3.3.5.15.11
@@ -73,13 +76,28 @@ pub(crate) struct RdmaDevices {
     pub(crate) provider: Arc<dyn Provider>,
     /// Addresses that are listened on. They may be unspecified.
     pub(crate) listen: Vec<IpAddr>,
+    /// The last list of the addresses of devices.
+    pub(crate) known: Mutex<Vec<(IpAddr, Network)>>,
 }
 
 impl RdmaDevices {
-    /// The addresses of listening devices. Devices that leave their port to TCP are not included.
-    fn addresses(&self) -> std::io::Result<Vec<IpAddr>> {
-        let all = self.provider.addresses()?.into_iter().map(|(ip, _)| ip);
-        Ok(interfaces::listening(all, &self.listen))
+    /// Lists the devices again. Returns the addresses of listening devices; devices that leave
+    /// their port to TCP are not included.
+    fn refresh(&self) -> std::io::Result<Vec<IpAddr>> {
+        let found = self.provider.addresses()?;
+        let all: Vec<IpAddr> = found.iter().map(|(ip, _)| *ip).collect();
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        Ok(interfaces::listening(all.into_iter(), &self.listen))
+    }
+
+    /// The network of the device with an address of this machine, by the last list. Without a
+    /// device of this address, the network of all devices if it is the same.
+    pub(crate) fn network(&self, address: IpAddr) -> Option<Network> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_address = known.iter().find(|(ip, _)| *ip == address);
+        let (_, first) = of_address.or(known.first())?;
+        let is_same = |(_, network): &(IpAddr, Network)| network == first;
+        (of_address.is_some() || known.iter().all(is_same)).then_some(*first)
     }
 }
 
@@ -103,7 +121,7 @@ impl Shared {
             listen,
             rdma,
         } = &self.interfaces;
-        let rdma = rdma.get().map_or(Ok(Vec::new()), RdmaDevices::addresses);
+        let rdma = rdma.get().map_or(Ok(Vec::new()), RdmaDevices::refresh);
         let rdma = rdma.unwrap_or_else(|error| {
             warn!(%error, "cannot list the RDMA devices: clients see no RDMA interfaces");
             Vec::new()

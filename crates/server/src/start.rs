@@ -33,6 +33,7 @@ use crate::share::Shares;
 use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
 use crate::smbdirect::{self, SmbDirectListeners};
 use crate::store::MemoryStore;
+use crate::totals::Totals;
 use crate::worker::{Listeners, Worker};
 
 /// Capacity of a worker's mailbox: more notices than there can be sessions at a time.
@@ -86,6 +87,7 @@ impl Server {
             let _ = shared.interfaces.rdma.set(RdmaDevices {
                 provider: Arc::clone(provider),
                 listen: listen.collect(),
+                known: std::sync::Mutex::default(),
             });
         }
         shared.refresh_interfaces();
@@ -234,6 +236,7 @@ pub(crate) fn shared(config: &Config, shares: Shares, accounts: Accounts) -> Sha
         mailboxes: std::sync::OnceLock::new(),
         dropped_messages: 0.into(),
         store: Box::new(MemoryStore::default()),
+        totals: Totals::default(),
     }
 }
 

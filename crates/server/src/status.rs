@@ -3,10 +3,13 @@
 //! Its JSON form is a stable interface, described in docs/cli.md. A new version may add fields. It
 //! does not rename fields or change their meaning.
 
+use std::collections::HashMap;
+
 use proto::id::ConnectionId;
 use proto::login::AccountKind;
 use proto::server::{OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
+use wire::FileTime;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
 use wire::dialect::Dialect;
 
@@ -50,6 +53,26 @@ pub struct ServerStatus {
     pub listening: Vec<ListeningStatus>,
     /// Number of worker threads, which serve the connections.
     pub workers: usize,
+    /// Totals of all connections since the start, also of closed ones.
+    #[serde(default)]
+    pub totals: TotalsStatus,
+}
+
+/// Totals of all connections since the start of the server, as its [`Status`] shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TotalsStatus {
+    /// Number of accepted connections.
+    pub connections: u64,
+    /// Number of successful logins, renewed logins and further connections of sessions included.
+    pub logins: u64,
+    /// Number of bytes received from clients, including the length prefixes of frames.
+    pub received: u64,
+    /// Number of bytes sent to clients, including the length prefixes of frames.
+    pub sent: u64,
+    /// Number of answered requests.
+    pub answered: u64,
+    /// Number of answered requests with an error status.
+    pub errors: u64,
 }
 
 /// An address that a running server listens on, as its [`Status`] shows it.
@@ -73,6 +96,10 @@ pub struct ConnectionStatus {
     pub local: Option<String>,
     /// Transport of the connection: `tcp`, `nbt`, `quic` or `smbdirect`.
     pub transport: String,
+    /// Kind of the RDMA network: `iWARP`, `RoCE`, `InfiniBand` or `emulated`. `None` for other
+    /// transports than SMB Direct, and if the device is not known.
+    #[serde(default)]
+    pub rdma: Option<String>,
     /// Time at which the server accepted the connection, in seconds since 1970 (UTC).
     pub since: u64,
     /// Negotiated dialect, for example `3.1.1`; `None` before the negotiation.
@@ -87,10 +114,48 @@ pub struct ConnectionStatus {
     pub sent: u64,
     /// Number of requests that the server has not answered yet.
     pub requests: usize,
+    /// Number of requests that the server has answered.
+    #[serde(default)]
+    pub answered: u64,
+    /// Number of answered requests with an error status. Many are no faults: a client that looks
+    /// for a file receives an error if it does not exist.
+    #[serde(default)]
+    pub errors: u64,
+    /// Protection that the server requires of the messages of the sessions on the connection; of
+    /// the weakest of them: `encrypted` (by SMB), `tls` (by QUIC), `signed` or `none`. The cipher
+    /// and the signing algorithm are only those that both ends negotiated. `None` without a
+    /// session.
+    #[serde(default)]
+    pub protection: Option<Protection>,
     /// Identifiers ([`SessionStatus::id`]) of the sessions on the connection.
     pub sessions: Vec<String>,
     /// Measurements of the network path; `None` unless the transport is QUIC.
     pub path: Option<PathStatus>,
+}
+
+/// The protection of messages, in the status; the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protection {
+    /// The server accepts messages without any protection.
+    None,
+    /// Messages are signed.
+    Signed,
+    /// The transport encrypts all messages: TLS in QUIC.
+    Tls,
+    /// All messages are encrypted by SMB.
+    Encrypted,
+}
+
+impl Protection {
+    /// The protection that the server requires on a session, without that of the transport.
+    pub fn of(session: &SessionStatus) -> Self {
+        match (session.is_encrypted, session.is_signed) {
+            (true, _) => Self::Encrypted,
+            (false, true) => Self::Signed,
+            (false, false) => Self::None,
+        }
+    }
 }
 
 /// Measurements of the network path of a QUIC connection, as the [`Status`] of a server shows them.
@@ -135,6 +200,9 @@ pub struct SessionStatus {
     pub kind: String,
     /// Negotiated dialect of the connections of the session, for example `3.1.1`.
     pub dialect: String,
+    /// Time of the first login in seconds since 1970 (UTC).
+    #[serde(default)]
+    pub since: u64,
     /// Whether the server requires signed requests on the session.
     pub is_signed: bool,
     /// Whether all messages must be encrypted (Session.EncryptData). A share can require encryption
@@ -227,6 +295,8 @@ pub(crate) fn complete(mut known: ConnectionStatus, summary: &Summary) -> Connec
         .signing
         .map(|signing| signing_name(signing).to_owned());
     known.requests = summary.requests;
+    known.answered = summary.responses.all;
+    known.errors = summary.responses.errors;
     let sessions = summary.sessions.iter();
     known.sessions = sessions.map(|(id, _)| session_name(*id)).collect();
     known
@@ -240,6 +310,23 @@ pub(crate) fn of_snapshot(snapshot: &Snapshot) -> (Vec<SessionStatus>, Vec<FileS
         opens.map(move |open| file(session, open))
     });
     (sessions, files.collect())
+}
+
+/// Sets the protection of connections, by their sessions and their transports.
+pub(crate) fn set_protection(connections: &mut [ConnectionStatus], sessions: &[SessionStatus]) {
+    let of_session: HashMap<&str, Protection> = sessions
+        .iter()
+        .map(|session| (session.id.as_str(), Protection::of(session)))
+        .collect();
+    for connection in connections {
+        let of_transport = match connection.transport.as_str() {
+            "quic" => Protection::Tls,
+            _ => Protection::None,
+        };
+        let known = connection.sessions.iter();
+        let known = known.filter_map(|id| of_session.get(id.as_str()));
+        connection.protection = known.map(|of| (*of).max(of_transport)).min();
+    }
 }
 
 fn session(session: &SessionSnapshot) -> SessionStatus {
@@ -257,6 +344,7 @@ fn session(session: &SessionSnapshot) -> SessionStatus {
         }
         .to_owned(),
         dialect: dialect_name(session.dialect),
+        since: unix_seconds(session.created),
         is_signed: session.signing_required,
         is_encrypted: session.encrypt,
         cipher: session.cipher.map(|cipher| cipher_name(cipher).to_owned()),
@@ -303,6 +391,11 @@ fn file(session: &SessionSnapshot, open: &OpenSnapshot) -> FileStatus {
         locks: locks.collect(),
         lock_count: open.lock_count,
     }
+}
+
+fn unix_seconds(time: FileTime) -> u64 {
+    let (seconds, _) = time.to_unix();
+    u64::try_from(seconds).unwrap_or(0)
 }
 
 fn session_name(id: wire::SessionId) -> String {
@@ -362,4 +455,53 @@ fn sharing_names(sharing: ShareAccess) -> Vec<String> {
         .into_iter()
         .filter(|(right, _)| sharing.contains(*right));
     held.map(|(_, name)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str, is_encrypted: bool, is_signed: bool) -> SessionStatus {
+        SessionStatus {
+            id: id.to_owned(),
+            user: String::new(),
+            kind: "named".to_owned(),
+            dialect: "3.1.1".to_owned(),
+            since: 0,
+            is_signed,
+            is_encrypted,
+            cipher: None,
+            signing: "AES-CMAC".to_owned(),
+            channels: Vec::new(),
+            trees: Vec::new(),
+            files: 0,
+        }
+    }
+
+    #[test]
+    fn a_connection_has_the_protection_of_its_weakest_session() {
+        let sessions = [
+            session("open", false, false),
+            session("signed", false, true),
+            session("encrypted", true, true),
+        ];
+        let of = |transport: &str, ids: &[&str]| {
+            let mut connections = [ConnectionStatus {
+                transport: transport.to_owned(),
+                sessions: ids.iter().map(ToString::to_string).collect(),
+                ..ConnectionStatus::default()
+            }];
+            set_protection(&mut connections, &sessions);
+            connections[0].protection
+        };
+        assert_eq!(of("tcp", &[]), None);
+        assert_eq!(of("tcp", &["open"]), Some(Protection::None));
+        assert_eq!(
+            of("tcp", &["signed", "encrypted"]),
+            Some(Protection::Signed)
+        );
+        assert_eq!(of("tcp", &["encrypted"]), Some(Protection::Encrypted));
+        assert_eq!(of("quic", &["open", "encrypted"]), Some(Protection::Tls));
+        assert_eq!(of("quic", &["encrypted"]), Some(Protection::Encrypted));
+    }
 }

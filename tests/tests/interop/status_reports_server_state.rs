@@ -26,6 +26,7 @@ for_each_transport!(
     connections_of_quic_report_their_path,
     negotiated_algorithms_are_reported,
     encryption_that_the_server_requires_is_reported,
+    totals_have_closed_connections,
     channels_of_several_transports_are_reported,
     smbclient_is_seen_to_come_and_go,
     other_users_are_refused,
@@ -151,7 +152,9 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
     for word in [
         "CONNECTION",
         "alice",
-        "AES-CMAC",
+        "NEGOTIATED",
+        "AES-128-GCM, AES-CMAC",
+        "in all ",
         "open",
         "read,write",
         SHARE,
@@ -261,6 +264,46 @@ fn encryption_that_the_server_requires_is_reported(peer: Peer) -> Result<()> {
     let login = &list(&status, "sessions")?[0];
     ensure!(login["is_encrypted"] == true, "{status}");
     ensure!(login["cipher"] == "AES-128-GCM", "{status}");
+    let since = login["since"].as_u64();
+    ensure!(since >= status["server"]["since"].as_u64(), "{status}");
+    let connection = &list(&status, "connections")?[0];
+    ensure!(connection["protection"] == "encrypted", "{status}");
+    let rdma = (peer.transport == Transport::SmbDirect).then_some("emulated");
+    ensure!(connection["rdma"].as_str() == rdma, "{status}");
+    Ok(())
+}
+
+fn totals_have_closed_connections(peer: Peer) -> Result<()> {
+    if is_samba(peer) {
+        return Ok(());
+    }
+    let rig = Rig::new(peer)?;
+    let session = rig.session()?;
+    let share = session.share(SHARE).wait()?;
+    let options = OpenOptions::new().read(true);
+    let missing = share.open("missing", &options).wait();
+    ensure!(missing.is_err(), "it does not exist");
+    let status = ask(&rig.server)?;
+    let connection = &list(&status, "connections")?[0];
+    ensure!(connection["errors"] == 1, "{status}");
+    // NEGOTIATE, two of the login, TREE_CONNECT and CREATE at least.
+    ensure!(connection["answered"].as_u64() >= Some(5), "{status}");
+    drop(share);
+    session.close().wait()?;
+    wait::until("the session to be gone", crate::rig::TIME_LIMIT, || {
+        is_idle(&rig)
+    })?;
+    let status = ask(&rig.server)?;
+    let totals = &status["server"]["totals"];
+    ensure!(totals["logins"] == 1 && totals["errors"] == 1, "{status}");
+    for (total, of_one) in [
+        ("connections", Some(1)),
+        ("answered", connection["answered"].as_u64()),
+        ("received", connection["received"].as_u64()),
+        ("sent", connection["sent"].as_u64()),
+    ] {
+        ensure!(totals[total].as_u64() >= of_one, "{total}: {status}");
+    }
     Ok(())
 }
 

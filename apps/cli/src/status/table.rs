@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use smbeam_server::status::{ConnectionStatus, FileStatus, LeftOut, SessionStatus, Status};
+use smbeam_server::status::{
+    ConnectionStatus, FileStatus, LeftOut, Protection, SessionStatus, Status, TotalsStatus,
+};
 
 use crate::format;
 use crate::output::Lines;
@@ -27,11 +29,13 @@ fn text(status: &Status) -> Vec<String> {
             "PEER",
             "TRANSPORT",
             "DIALECT",
-            "CIPHER",
-            "SIGNING",
+            "PROTECTION",
+            "NEGOTIATED",
             "SINCE",
             "RECEIVED",
             "SENT",
+            "REQUESTS",
+            "ERRORS",
         ],
         status.connections.iter().map(connection).collect(),
     ));
@@ -41,6 +45,7 @@ fn text(status: &Status) -> Vec<String> {
             "SESSION",
             "USER",
             "PROTECTION",
+            "SINCE",
             "CHANNELS",
             "SHARES",
             "FILES",
@@ -79,7 +84,28 @@ fn head(status: &Status) -> Vec<String> {
         listening
             .map(|endpoint| format!("listening on {} ({})", endpoint.address, endpoint.transport)),
     );
+    lines.push(totals(&server.totals));
     lines
+}
+
+fn totals(totals: &TotalsStatus) -> String {
+    let TotalsStatus {
+        connections,
+        logins,
+        received,
+        sent,
+        answered,
+        errors,
+    } = *totals;
+    format!(
+        "in all {}, {}, {} received, {} sent, {}, {}",
+        format::count(connections, "connection"),
+        format::count(logins, "login"),
+        format::size(received),
+        format::size(sent),
+        format::count(answered, "request"),
+        format::count(errors, "error response"),
+    )
 }
 
 fn connection(connection: &ConnectionStatus) -> Vec<String> {
@@ -87,28 +113,61 @@ fn connection(connection: &ConnectionStatus) -> Vec<String> {
     vec![
         connection.id.clone(),
         connection.peer.clone(),
-        connection.transport.clone(),
+        transport(connection),
         or_none(&connection.dialect),
-        or_none(&connection.cipher),
-        or_none(&connection.signing),
+        connection.protection.map_or("-", protection).to_owned(),
+        negotiated(connection),
         time(connection.since),
         format::size(connection.received),
         format::size(connection.sent),
+        connection.answered.to_string(),
+        connection.errors.to_string(),
     ]
 }
 
+/// The transport, with the kind of an RDMA network.
+fn transport(connection: &ConnectionStatus) -> String {
+    let transport = &connection.transport;
+    match &connection.rdma {
+        Some(rdma) => format!("{transport} ({rdma})"),
+        None => transport.clone(),
+    }
+}
+
+/// The cipher and the signing algorithm that both ends support. Sessions need not use them.
+fn negotiated(connection: &ConnectionStatus) -> String {
+    let ConnectionStatus {
+        cipher, signing, ..
+    } = connection;
+    match (cipher, signing) {
+        (Some(cipher), Some(signing)) => format!("{cipher}, {signing}"),
+        (Some(one), None) | (None, Some(one)) => one.clone(),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+fn protection(protection: Protection) -> &'static str {
+    match protection {
+        Protection::Encrypted => "encrypted",
+        Protection::Tls => "TLS",
+        Protection::Signed => "signed",
+        Protection::None => "none",
+    }
+}
+
 fn session(session: &SessionStatus) -> Vec<String> {
-    let protection = match (session.is_encrypted, session.is_signed) {
-        (true, _) => "encrypted",
-        (false, true) => "signed",
-        (false, false) => "-",
+    let protection = match (Protection::of(session), &session.cipher) {
+        (Protection::Encrypted, Some(cipher)) => format!("encrypted ({cipher})"),
+        (Protection::Signed, _) => format!("signed ({})", session.signing),
+        (other, _) => protection(other).to_owned(),
     };
     let shares = session.trees.iter().map(|tree| format::name(&tree.share));
     let shares: Vec<String> = shares.collect();
     vec![
         session.id.clone(),
         user(&session.user),
-        protection.to_owned(),
+        protection,
+        time(session.since),
         session.channels.join(","),
         listed(&shares),
         session.files.to_string(),

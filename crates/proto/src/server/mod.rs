@@ -61,7 +61,7 @@ mod tree_disconnect;
 mod watch;
 mod write;
 
-pub use connection::{Connection, Summary};
+pub use connection::{Connection, Responses, Summary};
 pub use gmac::GmacChannels;
 pub use snapshot::{
     LockSnapshot, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, SnapshotLimits, TreeSnapshot,

@@ -430,6 +430,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
             signing_key: None,
             quotas: Quotas::default(),
         },
+        created: FileTime(0),
         state: Mutex::new(SessionState {
             account,
             signing_required: false,

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crypto::{Cipher, EncryptionKey, SigningAlgorithm, SigningKey};
 use spin::Mutex;
 use wire::dialect::Dialect;
-use wire::{Guid, SessionId, TreeId};
+use wire::{FileTime, Guid, SessionId, TreeId};
 
 use crate::encryption::FrameEncryption;
 use crate::id::ConnectionId;
@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     /// The values from the connection that made the session.
     pub(crate) origin: Origin,
+    /// Session.CreationTime.
+    pub(crate) created: FileTime,
     pub(crate) state: Mutex<SessionState>,
     /// The user that the resources of the session count for. It stays the same at a new login.
     pub(crate) user: Arc<User>,

@@ -131,7 +131,7 @@ impl Connection {
         let id = request.header.session_id;
         let (security_mode, previous) = match step {
             LoginStep::Replace(accepted, mode) => {
-                return self.accept(request, &accepted, mode, effects);
+                return self.accept(now, request, &accepted, mode, effects);
             }
             LoginStep::Authenticate {
                 security_mode,
@@ -157,7 +157,7 @@ impl Connection {
                     let step = LoginStep::Replace(Box::new(accepted), security_mode);
                     return Ok(Flow::WaitUnasked(Then::Login(step)));
                 }
-                self.accept(request, &accepted, security_mode, effects)
+                self.accept(now, request, &accepted, security_mode, effects)
             }
             Ok(Authenticated::Refused(status, _)) | Err(status) => {
                 self.refuse(now, id, effects);
@@ -204,6 +204,7 @@ impl Connection {
     /// A login that succeeded: makes the session, or renews it.
     fn accept(
         &mut self,
+        now: Now,
         request: &mut task::Request,
         accepted: &Accepted,
         security_mode: SecurityMode,
@@ -214,7 +215,7 @@ impl Connection {
             return Err(Status::USER_SESSION_DELETED);
         };
         let account = accepted.account.clone();
-        let session = match self.session_of(request, &login, accepted, security_mode) {
+        let session = match self.session_of(now, request, &login, (accepted, security_mode)) {
             Ok(session) => session,
             Err(refusal) => {
                 let report = Report::LoginRefused(account, refusal);
@@ -234,13 +235,13 @@ impl Connection {
     /// The session of a login: a new one, the renewed one, or the one that the connection joins.
     fn session_of(
         &mut self,
+        now: Now,
         request: &mut task::Request,
         login: &Login,
-        accepted: &Accepted,
-        security_mode: SecurityMode,
+        (accepted, security_mode): (&Accepted, SecurityMode),
     ) -> Result<Arc<Session>, LoginRefusal> {
         match &login.purpose {
-            Purpose::New => self.establish(&request.header, login, accepted, security_mode),
+            Purpose::New => self.establish(now, &request.header, login, (accepted, security_mode)),
             Purpose::Renewal => {
                 let found = self.find_session(request.header.session_id);
                 let ended = LoginRefusal::Unusable(Status::USER_SESSION_DELETED);
@@ -258,10 +259,10 @@ impl Connection {
     /// Makes the session of a first login.
     fn establish(
         &mut self,
+        now: Now,
         header: &Header,
         login: &Login,
-        accepted: &Accepted,
-        security_mode: SecurityMode,
+        (accepted, security_mode): (&Accepted, SecurityMode),
     ) -> Result<Arc<Session>, LoginRefusal> {
         let id = header.session_id;
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
@@ -297,6 +298,7 @@ impl Connection {
                 signing_key: signing.clone(),
                 quotas: self.quotas.clone(),
             },
+            created: now.wall,
             state: Mutex::new(SessionState {
                 account: accepted.account.clone(),
                 signing_required: is_named && is_signing_wanted,

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crypto::{Cipher, SigningAlgorithm};
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
 use wire::dialect::Dialect;
-use wire::{FileId, SessionId, TreeId};
+use wire::{FileId, FileTime, SessionId, TreeId};
 
 use crate::id::ConnectionId;
 use crate::login::Account;
@@ -54,6 +54,8 @@ pub struct SessionSnapshot {
     pub id: SessionId,
     /// Account of the user of the session.
     pub account: Account,
+    /// Time of the first login of the session.
+    pub created: FileTime,
     /// SMB dialect, the same on all connections of the session.
     pub dialect: Dialect,
     /// Encryption algorithm of the session; `None` if the session cannot encrypt.
@@ -221,6 +223,7 @@ fn seen(session: &Session) -> SessionSnapshot {
     SessionSnapshot {
         id: session.id,
         account,
+        created: session.created,
         dialect: session.origin.dialect,
         cipher: session.origin.cipher,
         signing: session.origin.signing,

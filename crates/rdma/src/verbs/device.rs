@@ -391,10 +391,21 @@ pub(super) unsafe fn network(context: NonNull<ffi::Context>) -> Network {
     // SAFETY: an open context has a device.
     let device = unsafe { context.as_ref() }.device;
     // SAFETY: the device is listed as long as a context of it is open.
-    match unsafe { (*device).transport_type } {
+    let transport_type = unsafe { (*device).transport_type };
+    // SAFETY: the device is listed, and nothing changes its name.
+    let name = text(unsafe { &(*device).name });
+    match transport_type {
         ffi::TRANSPORT_IWARP => Network::Iwarp,
+        _ if has_ethernet(&name) => Network::Roce,
         _ => Network::InfiniBand,
     }
+}
+
+/// Whether the first port of a device is on an Ethernet, by the kernel's file about it
+/// (Documentation/ABI/stable/sysfs-class-infiniband of Linux).
+fn has_ethernet(device: &str) -> bool {
+    let file = format!("/sys/class/infiniband/{device}/ports/1/link_layer");
+    std::fs::read_to_string(file).is_ok_and(|layer| layer.trim() == "Ethernet")
 }
 
 /// The name of a device, for messages.

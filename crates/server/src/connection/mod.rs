@@ -8,7 +8,7 @@ mod send;
 mod serve;
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -140,11 +140,13 @@ impl Connection {
             stream,
             ..
         } = &*self.context;
+        let local = stream.local_addr().ok();
         let known = ConnectionStatus {
             id: status::connection_name(id),
             peer: peer.to_string(),
-            local: stream.local_addr().ok().map(|local| local.to_string()),
+            local: local.map(|local| local.to_string()),
             transport: transport.to_string(),
+            rdma: local.and_then(|local| self.rdma_network(local.ip())),
             since: observer::seconds(self.since),
             received: self.received.get(),
             sent: self.sent.get(),
@@ -152,6 +154,14 @@ impl Connection {
             ..ConnectionStatus::default()
         };
         status::complete(known, &self.state.borrow().core.summary())
+    }
+
+    /// The kind of RDMA network of a connection over SMB Direct.
+    fn rdma_network(&self, local: IpAddr) -> Option<String> {
+        let is_rdma = self.context.transport == Transport::SmbDirect;
+        let devices = self.context.worker.shared.interfaces.rdma.get();
+        let network = devices.filter(|_| is_rdma)?.network(local)?;
+        Some(network.to_string())
     }
 
     fn handle(&self) -> &Handle {

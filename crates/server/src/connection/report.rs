@@ -34,6 +34,7 @@ impl Connection {
     fn note_login(&self, state: &mut State, account: &Account) {
         state.permit.log_in(account.kind == AccountKind::Named);
         self.context.stream.trust();
+        self.context.worker.shared.totals.count_login();
         self.context.charge(account);
         let (peer, transport) = (self.peer(), self.context.transport);
         let (user, kind) = (&account.name, account.kind);

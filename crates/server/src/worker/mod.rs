@@ -198,12 +198,13 @@ impl Worker {
             // If a bug panics, only the connection of this task ends.
             if serving.await.is_err() {
                 error!(%peer, "disconnecting: a bug in the server (see the panic message)");
-                let closing = worker.handle().spawn(connection.abandon());
+                let closing = worker.handle().spawn(Rc::clone(&connection).abandon());
                 if closing.await.is_err() {
                     error!(%peer, "cannot close the opens of the connection: they stay open");
                 }
             }
             worker.connections.borrow_mut().remove(&id);
+            worker.shared().totals.add_closed(&connection.describe(id));
             worker.disconnected.raise();
             drop(slot);
         });

@@ -14,6 +14,7 @@ mod drain;
 mod frame;
 pub(super) mod login;
 pub(super) mod reply;
+mod responses;
 pub(super) mod task;
 mod tasks;
 mod waits;
@@ -43,6 +44,7 @@ use crate::violation::Violation;
 use breaks::{UnsentBreak, UnsentBreaks};
 use drain::Drains;
 use login::Logins;
+pub use responses::Responses;
 use tasks::Tasks;
 use waits::{Waiter, Waits};
 
@@ -80,6 +82,7 @@ pub struct Connection {
     /// Nothing is received or sent any more.
     is_over: bool,
     next_number: u64,
+    responses: Responses,
     /// A buffer in which a header is encoded before it is copied into its message.
     scratch: Vec<u8>,
 }
@@ -99,6 +102,8 @@ pub struct Summary {
     pub sessions: Vec<(SessionId, Account)>,
     /// Number of received frames with at least one request without a final response.
     pub requests: usize,
+    /// The sent responses.
+    pub responses: Responses,
 }
 
 impl Connection {
@@ -134,6 +139,7 @@ impl Connection {
             unsent_breaks: UnsentBreaks::default(),
             is_over: false,
             next_number: 0,
+            responses: Responses::default(),
             scratch: Vec::new(),
         }
     }
@@ -299,6 +305,7 @@ impl Connection {
                 .map(|(id, session)| (*id, account(session)))
                 .collect(),
             requests: self.tasks.len(),
+            responses: self.responses,
         }
     }
 

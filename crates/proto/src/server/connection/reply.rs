@@ -142,7 +142,7 @@ impl Connection {
             request,
             mut head,
             payload,
-            is_interim: _,
+            is_interim,
         } = answer;
         let sign = request
             .sign
@@ -156,6 +156,9 @@ impl Connection {
                 },
             });
         let mut header = request.header;
+        if !is_interim {
+            self.responses.count(header.status);
+        }
         header.flags = response_flags(header.flags, layout.index);
         if sign.is_some() {
             header.flags |= Flags::SIGNED;
