@@ -8,7 +8,7 @@ use std::str::FromStr;
 use net::netlink;
 use serde::Deserialize;
 
-use super::{Check, Config, ConfigError, ServerSection, unplaced};
+use super::{Check, Config, ConfigError, unplaced};
 
 /// An IP address that the server listens on. A link-local IPv6 address has a zone: the network
 /// interface. The text form is `ADDRESS` or `ADDRESS%INTERFACE`. RFC 4007, 11
@@ -114,9 +114,8 @@ impl Config {
 }
 
 impl Check<'_> {
-    pub(super) fn listen(&self, server: &ServerSection) -> Result<(), ConfigError> {
+    pub(super) fn listen(&self, addresses: Option<&[ListenAddress]>) -> Result<(), ConfigError> {
         let failed = |what| Err(self.error(&unplaced(()), what));
-        let addresses = server.listen.as_deref();
         if addresses.is_some_and(<[_]>::is_empty) {
             return failed("server.listen: the list is empty".to_owned());
         }

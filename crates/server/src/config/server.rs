@@ -1,0 +1,131 @@
+//! The section `[server]`: name, addresses and threads of the server.
+
+use net::{Endpoint, Endpoints};
+use serde::Deserialize;
+use std::path::PathBuf;
+use toml::Spanned;
+
+use super::{Check, ConfigError, ListenAddress, unplaced};
+use crate::interfaces::Entry;
+
+/// Most worker threads: more than any machine has cores today.
+const MAX_WORKERS: usize = 1024;
+
+/// Most blocking threads of one worker: more do not make a disk faster.
+const MAX_BLOCKING_THREADS: usize = 1024;
+
+/// The section `[server]` of the configuration: name, addresses and threads of the server.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSection {
+    /// Name of the server that clients see. `None` (the default) stands for the host name of this
+    /// machine.
+    pub name: Option<String>,
+    /// Comment of the server that clients show beside its name. Default: `smbeam`.
+    pub comment: String,
+    /// IP addresses to listen on. `None` (the default) stands for all IPv4 and IPv6 addresses.
+    pub listen: Option<Vec<ListenAddress>>,
+    /// Transports to listen with, each in the form `transport[:port]`: `tcp`, `nbt` (NetBIOS),
+    /// `quic` or `smbdirect`. Default: `tcp`.
+    pub transports: Vec<Spanned<String>>,
+    /// Path of the user file, with the names and password hashes of accounts. `None` (the default):
+    /// the server has no accounts.
+    pub users: Option<PathBuf>,
+    /// Path of the Unix socket through which other processes read the status of the server; an
+    /// empty path disables it. `None` (the default) stands for the path that
+    /// [`control::default_path`](crate::control::default_path) returns.
+    pub control_socket: Option<PathBuf>,
+    /// Number of threads that serve connections, at most 1024. 0 (the default) stands for one for
+    /// each processor core.
+    pub workers: Spanned<usize>,
+    /// I/O interface of the kernel that the workers use. Default: io_uring if it is available.
+    pub io: IoChoice,
+    /// Maximum memory in MiB that each worker thread uses for I/O buffers. Default: 256.
+    pub buffer_memory_mb: usize,
+    /// Maximum number of threads that each worker uses for file operations that may block, from 1
+    /// to 1024. Default: 4.
+    pub blocking_threads: Spanned<usize>,
+    /// Whether a session may use several connections (multichannel). Default: yes.
+    pub multichannel: bool,
+    /// Network interfaces that the server reports to clients for multichannel, each in the form
+    /// `NAME-OR-ADDRESS[;speed=BITS][;rss]`. Empty (the default): all interfaces that the server
+    /// listens on.
+    pub interfaces: Vec<Spanned<String>>,
+}
+
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            name: None,
+            comment: "smbeam".to_owned(),
+            listen: None,
+            transports: vec![unplaced("tcp".to_owned())],
+            users: None,
+            control_socket: None,
+            workers: unplaced(0),
+            io: IoChoice::Auto,
+            buffer_memory_mb: 256,
+            blocking_threads: unplaced(4),
+            multichannel: true,
+            interfaces: Vec::new(),
+        }
+    }
+}
+
+/// The value of `server.io`: the I/O interface of the kernel that the workers use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IoChoice {
+    /// io_uring if it is available, else epoll.
+    Auto,
+    /// io_uring. Without it the server does not start.
+    Uring,
+    /// epoll for sockets, and threads for files.
+    Epoll,
+}
+
+impl std::str::FromStr for IoChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "uring" => Ok(Self::Uring),
+            "epoll" => Ok(Self::Epoll),
+            _ => Err(format!(
+                "unknown I/O interface `{text}`: use auto, uring or epoll"
+            )),
+        }
+    }
+}
+
+impl Check<'_> {
+    pub(super) fn server(&self, server: &ServerSection) -> Result<(), ConfigError> {
+        let mut list = Vec::new();
+        for transport in &server.transports {
+            let endpoints = Endpoint::expand(transport.get_ref())
+                .map_err(|error| self.error(transport, format!("server.transports: {error}")))?;
+            list.extend(endpoints);
+        }
+        if let Err(error) = Endpoints::new(list) {
+            let nowhere = unplaced(String::new());
+            let last = server.transports.last().unwrap_or(&nowhere);
+            return Err(self.error(last, format!("server.transports: {error}")));
+        }
+        for interface in &server.interfaces {
+            interface
+                .get_ref()
+                .parse::<Entry>()
+                .map_err(|error| self.error(interface, format!("server.interfaces: {error}")))?;
+        }
+        if *server.workers.get_ref() > MAX_WORKERS {
+            let what = format!("server.workers: more than {MAX_WORKERS}");
+            return Err(self.error(&server.workers, what));
+        }
+        if !(1..=MAX_BLOCKING_THREADS).contains(server.blocking_threads.get_ref()) {
+            let what = format!("server.blocking_threads: use 1 to {MAX_BLOCKING_THREADS}");
+            return Err(self.error(&server.blocking_threads, what));
+        }
+        Ok(())
+    }
+}

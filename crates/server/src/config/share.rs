@@ -1,0 +1,161 @@
+//! A section `[[share]]`: a shared directory.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+use wire::file_name::NameMapping;
+use wire::upcase::is_same_name;
+
+use super::{Check, ConfigError, SyncChoice, unplaced};
+
+/// Longest share name in bytes. \[MS-SRVS\]: clients show at most 80 characters.
+const MAX_SHARE_NAME: usize = 80;
+
+/// A section `[[share]]` of the configuration: a shared directory.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShareSection {
+    /// Name of the share, by which clients connect to it. Unequal to the names of other shares, in
+    /// upper or lower case.
+    pub name: Spanned<String>,
+    /// Path of the shared directory on this machine. If the directory is missing, the server
+    /// refuses clients of the share until it exists.
+    pub path: Spanned<PathBuf>,
+    /// Whether the share is read-only: clients cannot change files. Default: no.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Comment of the share in lists of shares. Default: empty.
+    #[serde(default)]
+    pub comment: String,
+    /// Names of the users that may connect to the share. Empty: all users.
+    #[serde(default)]
+    pub users: Vec<String>,
+    /// Whether guests may connect to the share. Default: no.
+    #[serde(default)]
+    pub guest: bool,
+    /// Whether clients with a user name that has no account become guests. If false for all shares
+    /// (the default), only clients with the user name `guest` or an empty one become guests. One
+    /// share with true is enough, because a login does not name a share. Requires `guest`.
+    #[serde(default)]
+    pub guest_unknown_users: bool,
+    /// Whether the server requires encryption for requests to the share. Default: no.
+    #[serde(default)]
+    pub encryption_required: bool,
+    /// Whether the share is missing in lists of shares. Clients can connect to it by its name.
+    /// Default: no.
+    #[serde(default)]
+    pub hidden: bool,
+    /// Whether clients may cache files with oplocks. Default: yes.
+    #[serde(default = "yes")]
+    pub oplocks: bool,
+    /// Whether clients may watch directories for changes (CHANGE_NOTIFY). Default: yes.
+    #[serde(default = "yes")]
+    pub notify: bool,
+    /// Whether large reads and writes bypass the page cache (direct I/O). Default: no.
+    #[serde(default)]
+    pub direct: bool,
+    /// Rule by which the server puts written data on stable storage. Default: when a client
+    /// requests it, by a FLUSH or by write-through.
+    #[serde(default)]
+    pub sync: SyncChoice,
+    /// Treatment of Linux file names that SMB cannot transmit, such as names with a colon. Default:
+    /// clients see such files under mapped names.
+    #[serde(default)]
+    pub names: Names,
+    /// Name of the Unix user that all file operations on the share run as. `None` (the default)
+    /// stands for the Unix account of the session's user.
+    #[serde(default)]
+    pub force_user: Option<Spanned<String>>,
+}
+
+impl ShareSection {
+    /// Makes a share of the directory `path` under the name `name`, with default options: every
+    /// user with a password may connect. With `read_only` clients cannot change files.
+    pub fn new(name: &str, path: &Path, read_only: bool) -> Self {
+        Self {
+            name: unplaced(name.to_owned()),
+            path: unplaced(path.to_owned()),
+            read_only,
+            comment: String::new(),
+            users: Vec::new(),
+            guest: false,
+            guest_unknown_users: false,
+            encryption_required: false,
+            hidden: false,
+            oplocks: true,
+            notify: true,
+            direct: false,
+            sync: SyncChoice::Flush,
+            names: Names::Map,
+            force_user: None,
+        }
+    }
+}
+
+/// The value of `names` in a section `[[share]]`: treatment of Linux file names that SMB cannot
+/// transmit, such as names with a colon or with a dot at the end. See [`NameMapping`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Names {
+    /// Clients see such files under mapped names.
+    #[default]
+    Map,
+    /// Clients do not see such files, and cannot create them.
+    Hide,
+}
+
+impl From<Names> for NameMapping {
+    fn from(names: Names) -> Self {
+        match names {
+            Names::Map => Self::Map,
+            Names::Hide => Self::Hide,
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Check<'_> {
+    pub(super) fn shares(&self, shares: &[ShareSection]) -> Result<(), ConfigError> {
+        for (index, share) in shares.iter().enumerate() {
+            self.share(share)?;
+            let name = share.name.get_ref();
+            let has_name = |other: &ShareSection| is_same_name(other.name.get_ref(), name);
+            if shares[..index].iter().any(has_name) {
+                return Err(self.error(
+                    &share.name,
+                    format!("share.name: two shares have the name `{name}`"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn share(&self, share: &ShareSection) -> Result<(), ConfigError> {
+        let name = share.name.get_ref();
+        let is_bad = |c: char| c.is_control() || "\"\\/[]:|<>+=;,*?".contains(c);
+        if name.is_empty() || name.len() > MAX_SHARE_NAME || name.contains(is_bad) {
+            return Err(self.error(
+                &share.name,
+                format!("share.name: `{name}` is not a valid share name"),
+            ));
+        }
+        if name.eq_ignore_ascii_case("IPC$") {
+            let what = "share.name: the name IPC$ is reserved".to_owned();
+            return Err(self.error(&share.name, what));
+        }
+        let path = share.path.get_ref();
+        match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            Ok(_) => {
+                let what = format!("share.path: {} is not a directory", path.display());
+                Err(self.error(&share.path, what))
+            }
+            // The disk of the directory may be mounted later. `Shares::open` logs it.
+            Err(_) => Ok(()),
+        }
+    }
+}
