@@ -48,6 +48,9 @@ pub enum UserFileError {
     /// Users other than the owner have permissions for the file. The values are its path and the
     /// permission bits of its mode.
     Readable(PathBuf, u32),
+    /// The file belongs to a user that is neither root nor the user of this process, so that user
+    /// can change the accounts. The values are its path and the uid of the owner.
+    ForeignOwner(PathBuf, u32),
     /// The file at this path existed and no longer does.
     Vanished(PathBuf),
     /// The file at this path had accounts and is empty now.
@@ -283,6 +286,10 @@ fn read(path: &Path) -> Result<(Users, Stamp), UserFileError> {
             metadata.mode() & 0o7777,
         ));
     }
+    let owner = metadata.uid();
+    if !is_trusted(owner, rustix::process::geteuid().as_raw()) {
+        return Err(UserFileError::ForeignOwner(path.into(), owner));
+    }
     let mut content = Zeroizing::new(String::new());
     file.take(FILE_LEN_MAX + 1)
         .read_to_string(&mut content)
@@ -291,6 +298,12 @@ fn read(path: &Path) -> Result<(Users, Stamp), UserFileError> {
         return Err(UserFileError::TooLong(path.into()));
     }
     Ok((parse(path, &content)?, Stamp::new(&metadata)))
+}
+
+/// Whether a file of the owner can decide about accounts for a process of the user `process`: as
+/// sshd has it for authorized_keys (StrictModes in sshd_config(5)).
+fn is_trusted(owner: u32, process: u32) -> bool {
+    owner == 0 || owner == process
 }
 
 fn parse(path: &Path, content: &str) -> Result<Users, UserFileError> {
@@ -410,6 +423,12 @@ impl fmt::Display for UserFileError {
                 f,
                 "{path}: mode {mode:04o} gives other users access to the password hashes; \
                  run: chmod 600 {path}",
+                path = path.display()
+            ),
+            Self::ForeignOwner(path, owner) => write!(
+                f,
+                "{path}: belongs to the user with the id {owner}, which can change the accounts; \
+                 run: chown root {path}, or chown it to the user of the server",
                 path = path.display()
             ),
             Self::Vanished(path) => write!(f, "{}: the file has vanished", path.display()),

@@ -5,6 +5,7 @@
 mod accounts;
 #[cfg(test)]
 mod examples;
+mod files;
 mod requirements;
 mod shares;
 
@@ -95,14 +96,18 @@ fn examine(config: &Config, accounts: &Accounts, machine: &Machine<'_>) -> Vec<F
     if let Accounts::Of(_, users) = accounts {
         findings.unix_accounts(users, machine);
     }
+    findings.directory_of_users(accounts);
+    findings.private_key(config);
     if config.shares.is_empty() {
         findings.warn("share", None, "there is no share: add a section [[share]]");
     }
     for share in &config.shares {
         findings.guests(config, share);
         findings.share_users(config, share, accounts);
+        findings.directory_of_share(config, share);
     }
     findings.security(config);
+    findings.smb_direct(config);
     findings.memory(config, machine);
     findings.0
 }

@@ -107,6 +107,11 @@ fn warn_of_mode(path: &Path) {
         let (file, mode) = (path.display(), format_args!("{mode:04o}"));
         warn!(%file, %mode, "others may use this private key: chmod 600 it");
     }
+    let owner = metadata.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        let file = path.display();
+        warn!(%file, owner, "another user owns this private key: chown it to root");
+    }
 }
 
 /// Warns about a certificate that most clients refuse. It is used nevertheless: some clients do not

@@ -1,5 +1,7 @@
 //! Findings about requirements of the server that clients or the machine cannot meet.
 
+use net::Transport;
+
 use super::{Findings, Machine};
 use crate::config::{Config, dialect};
 
@@ -43,6 +45,27 @@ impl Findings {
         }
     }
 
+    /// Signed data cannot move by RDMA transfers.
+    pub(super) fn smb_direct(&mut self, config: &Config) {
+        if !config.listens_with(Transport::SmbDirect) {
+            return;
+        }
+        let security = &config.security;
+        for (key, is_set) in [
+            ("security.signing_required", security.signing_required),
+            ("security.encryption_required", security.encryption_required),
+        ] {
+            if is_set {
+                let what = format!(
+                    "clients of smbdirect move data in messages, not by RDMA transfers, because \
+                     {key} is true: this is slower"
+                );
+                self.warn("server.transports", None, what);
+                return;
+            }
+        }
+    }
+
     pub(super) fn memory(&mut self, config: &Config, machine: &Machine<'_>) {
         let Machine {
             memory, workers, ..
@@ -62,7 +85,7 @@ impl Findings {
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::examples::{SHARE, only, users};
+    use crate::findings::examples::{SHARE, found, only, users};
 
     #[test]
     fn requirements_that_no_client_meets_are_reported() {
@@ -79,5 +102,29 @@ mod tests {
         assert_eq!(only(&text, &alice).1, "security.failed_login_delay_ms");
         let text = format!("[server]\nbuffer_memory_mb = 4096\n{SHARE}");
         assert_eq!(only(&text, &alice).1, "server.buffer_memory_mb");
+    }
+
+    #[test]
+    fn protection_that_prevents_rdma_transfers_is_reported() {
+        let alice = users(&[("alice", None, false)]);
+        let transports = "[server]\ntransports = [\"smbdirect\"]\n";
+        for (security, key) in [
+            ("", Some("security.signing_required")),
+            (
+                "signing_required = false\nencryption_required = true\n",
+                Some("security.encryption_required"),
+            ),
+            ("signing_required = false\n", None),
+        ] {
+            let text = format!("{transports}[security]\n{security}{SHARE}");
+            let messages = found(&text, &alice).into_iter().map(|finding| finding.3);
+            let expected = key.map(|key| {
+                format!(
+                    "clients of smbdirect move data in messages, not by RDMA transfers, because \
+                     {key} is true: this is slower"
+                )
+            });
+            assert!(messages.eq(expected), "{text}");
+        }
     }
 }
