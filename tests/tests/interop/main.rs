@@ -40,6 +40,7 @@ mod half_open_connections_are_bounded;
 mod large_directory_is_listed_whole;
 mod libsmb2_works;
 mod linux_kernel_mounts;
+mod linux_kernel_sees_nested_mounts;
 mod local_changes_reach_watchers;
 mod locks_and_share_modes_exclude_clients;
 mod names_in_unicode_survive;
@@ -112,6 +113,7 @@ const MODULES: &[Module] = modules! {
     large_directory_is_listed_whole;
     libsmb2_works;
     linux_kernel_mounts;
+    linux_kernel_sees_nested_mounts;
     local_changes_reach_watchers;
     locks_and_share_modes_exclude_clients;
     names_in_unicode_survive;
