@@ -46,6 +46,8 @@ pub const ATTACKS: Group = Group {
         "quic_stream_gap",
         "signing_nonces",
         "silent_connections",
+        "unread_listings",
+        "unread_reads",
         "unsent_writes",
     ],
 };
