@@ -11,6 +11,7 @@ use proto::client::request::{FileRef, Reply};
 use wire::Status;
 use wire::access::AccessMask;
 use wire::fscc::{DirectoryEntries, FileInfoClass};
+use wire::text::Utf16;
 
 use crate::Wait;
 use crate::error::{Cause, Error, unexpected};
@@ -52,7 +53,7 @@ pub struct ReadDir {
     directory: File,
     pattern: String,
     class: FileInfoClass,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Result<Entry, Error>>,
     /// Request for the next buffer.
     ahead: Option<Pending>,
     failed: Option<Error>,
@@ -127,7 +128,9 @@ impl Share {
 }
 
 impl ReadDir {
-    /// Returns the next entry; `None` at the end and after an error. An error ends the listing.
+    /// Returns the next entry; `None` at the end and after an error that ends the listing. The
+    /// error [`Error::InvalidName`] is about one entry with a name that no client can use, and the
+    /// listing continues. Every other error ends it.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         poll_fn(|context| self.poll_entry(context)).await
     }
@@ -135,7 +138,7 @@ impl ReadDir {
     fn poll_entry(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Entry, Error>>> {
         loop {
             if let Some(entry) = self.entries.pop_front() {
-                return Poll::Ready(Some(Ok(entry)));
+                return Poll::Ready(Some(entry));
             }
             if let Some(error) = self.failed.take() {
                 return Poll::Ready(Some(Err(error)));
@@ -205,18 +208,21 @@ impl ReadDir {
         for entry in entries {
             let entry = entry?;
             count += 1;
-            let bad = || Cause::Malformed("a name is not valid UTF-16".to_owned());
-            let name = entry.name.decode().ok_or_else(bad)?;
-            if name == "." || name == ".." {
+            let name = entry.name.decode();
+            if matches!(name.as_deref(), Some("." | "..")) {
                 continue;
             }
-            if !path::is_component(&name) {
-                let why = format!("the listing contains the name `{}`", name.escape_debug());
-                return Err(Cause::Malformed(why));
-            }
-            self.entries.push_back(Entry {
-                name,
-                metadata: Metadata::from_entry(&entry),
+            let name = name.ok_or_else(|| lossy(entry.name));
+            self.entries.push_back(match name {
+                Ok(name) if path::is_component(&name) => Ok(Entry {
+                    name,
+                    metadata: Metadata::from_entry(&entry),
+                }),
+                Ok(name) => Err(Error::InvalidName(
+                    name,
+                    "the server lists a name that is no name",
+                )),
+                Err(name) => Err(Error::InvalidName(name, "the name is not valid UTF-16")),
             });
         }
         match self.entries.len() > before {
@@ -234,6 +240,13 @@ impl ReadDir {
             false => Err(Cause::Malformed("the listing makes no progress".to_owned())),
         }
     }
+}
+
+/// A name that is not valid UTF-16, for messages.
+fn lossy(name: Utf16<'_>) -> String {
+    let (units, _) = name.0.as_chunks::<2>();
+    let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+    String::from_utf16_lossy(&units)
 }
 
 fn query(file: FileRef, class: FileInfoClass, pattern: &str, length: u32) -> Step {

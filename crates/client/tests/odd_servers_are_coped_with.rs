@@ -8,6 +8,7 @@ use smbeam_client::{Error, OpenOptions, Session, Wait};
 use wire::compound::Members;
 use wire::fsctl::{AllocatedRange, CtlCode};
 use wire::header::HEADER_LEN;
+use wire::text::utf16;
 use wire::{Command, Status, error_response, ioctl, read};
 
 /// What a server that says the same for ever may be asked for until it is a hang.
@@ -125,6 +126,46 @@ fn a_listing_that_leads_nowhere_ends() {
     for error in [listed(|_| NOTHING.to_vec()), listed(<[u8]>::to_vec)] {
         assert!(matches!(error, Some(Error::Protocol { .. })), "{error:?}");
     }
+}
+
+#[test]
+fn a_name_that_no_client_can_use_does_not_end_a_listing() {
+    let rig = Rig::new();
+    for name in ["bad-1", "bad-2", "good"] {
+        std::fs::write(rig.path(name), name).expect("a file");
+    }
+    // The names have the same length, so the entries stay in their places.
+    let surrogate = [&[0x00, 0xd8][..], &utf16("ad-2")].concat();
+    let changes = [
+        (utf16("bad-1"), utf16("b/d-1")),
+        (utf16("bad-2"), surrogate),
+    ];
+    let session = session(&rig, move |mut frame| {
+        for (name, other) in &changes {
+            let found = frame.windows(name.len()).position(|bytes| bytes == name);
+            if let Some(start) = found {
+                frame[start..start + other.len()].copy_from_slice(other);
+            }
+        }
+        frame
+    });
+    let share = session.share(SHARE).wait().expect("a share");
+    let listing = share
+        .read_dir("", "*")
+        .wait()
+        .expect("a listing")
+        .blocking();
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for entry in listing {
+        match entry {
+            Ok(entry) => good.push(entry.name),
+            Err(Error::InvalidName(name, _)) => bad.push(name),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    bad.sort();
+    assert_eq!(good, ["good"]);
+    assert_eq!(bad, ["b/d-1", "\u{fffd}ad-2"]);
 }
 
 #[test]

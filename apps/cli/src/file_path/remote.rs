@@ -10,6 +10,7 @@ use wire::upcase::upcased;
 
 use super::{Detail, Entry, ExpandedPath, FileInfo, FilePath, Kind};
 use crate::client_failure::failure_of;
+use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::location::Url;
 use crate::names::from_server;
@@ -58,10 +59,18 @@ impl RemotePath {
         };
         let mut entries = Vec::new();
         let meant = Pattern::new(pattern);
+        let mut unusable = None;
         self.entries(directory, pattern, detail, &mut |entry| {
-            entries.extend(Some(entry).filter(|entry| matches_pattern(&meant, entry)));
-            true
+            match entry {
+                Ok(entry) if matches_pattern(&meant, &entry) => entries.push(entry),
+                Ok(_) => {}
+                Err(failure) => unusable = Some(failure),
+            }
+            unusable.is_none()
         })?;
+        if let Some(failure) = unusable {
+            return Err(failure);
+        }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         let found = |entry: &Entry| {
             from_server(&entry.name).map_err(|error| Failure::name(self, error))?;
@@ -130,7 +139,7 @@ impl RemotePath {
         detail: Detail,
         each: &mut dyn FnMut(Outcome<Entry>) -> bool,
     ) -> Outcome {
-        self.entries(&self.path, "*", detail, &mut |entry| each(Ok(entry)))
+        self.entries(&self.path, "*", detail, each)
     }
 
     fn entries(
@@ -138,7 +147,7 @@ impl RemotePath {
         directory: &str,
         pattern: &str,
         detail: Detail,
-        each: &mut dyn FnMut(Entry) -> bool,
+        each: &mut dyn FnMut(Outcome<Entry>) -> bool,
     ) -> Outcome {
         let entries = match detail {
             Detail::Full => self.share.read_dir(directory, pattern).wait(),
@@ -148,13 +157,17 @@ impl RemotePath {
         };
         let mut entries = entries.map_err(self.failed())?.blocking();
         for entry in entries.by_ref() {
-            let entry = entry.map_err(self.failed())?;
-            if matches!(entry.name.as_str(), "." | "..") {
-                continue;
-            }
-            let entry = Entry {
-                info: info_of(&entry.metadata),
-                name: entry.name,
+            let entry = match entry {
+                Ok(entry) => Ok(Entry {
+                    info: info_of(&entry.metadata),
+                    name: entry.name,
+                }),
+                // The listing continues with the next entry.
+                Err(Error::InvalidName(name, why)) => {
+                    let path = format!("{self}/{}", name.escape_debug());
+                    Err(Failure::new(Exit::BadName, path, why))
+                }
+                Err(error) => return Err(self.failure(&error)),
             };
             if !each(entry) {
                 break;
