@@ -180,19 +180,11 @@ impl FilePath {
         }
     }
 
-    /// The key for comparing names on this side. SMB ignores case.
-    pub(crate) fn key_of(&self, name: &str) -> String {
-        match self {
-            Self::Local(_) => name.to_owned(),
-            Self::Remote(_) => upcased(name),
-        }
-    }
-
-    /// The key for comparing this path with others on the same side.
+    /// The key for comparing this path with others on the same side. SMB ignores case.
     pub(crate) fn key(&self) -> String {
         match self {
-            Self::Local(path) => self.key_of(&path.to_string_lossy()),
-            Self::Remote(remote) => self.key_of(&remote.path),
+            Self::Local(path) => path.to_string_lossy().into_owned(),
+            Self::Remote(remote) => upcased(&remote.path),
         }
     }
 
@@ -283,6 +275,14 @@ impl FilePath {
                 target,
                 "source and target must be on the same machine",
             )),
+        }
+    }
+
+    /// Gives the file another name on the same side, which may differ in case only.
+    pub(crate) fn rename(&self, target: &Self) -> Outcome {
+        match (self, target) {
+            (Self::Remote(from), Self::Remote(to)) => from.rename(to, false),
+            _ => self.rename_over(target),
         }
     }
 

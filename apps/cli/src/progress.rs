@@ -52,6 +52,7 @@ struct Counts {
     directories: AtomicU64,
     skipped: AtomicU64,
     removed: AtomicU64,
+    renamed: AtomicU64,
 }
 
 /// The summary at the end.
@@ -63,6 +64,7 @@ struct Summary {
     directories: u64,
     unchanged: u64,
     removed: u64,
+    renamed: u64,
     failed: u64,
     seconds: f64,
 }
@@ -152,6 +154,12 @@ impl Progress {
         self.print_verbose(&format_args!("removed {name}"));
     }
 
+    /// A file or directory got another name.
+    pub(crate) fn renamed(&self, from: &dyn std::fmt::Display, to: &dyn std::fmt::Display) {
+        add(&self.counts.renamed, 1);
+        self.print_verbose(&format_args!("renamed {from} to {to}"));
+    }
+
     /// Prints a line if `--verbose` is given.
     fn print_verbose(&self, text: &dyn std::fmt::Display) {
         if self.output.verbose {
@@ -194,6 +202,7 @@ impl Progress {
             directories: count(&counts.directories),
             unchanged: count(&counts.skipped),
             removed: count(&counts.removed),
+            renamed: count(&counts.renamed),
             failed: report.failures(),
             seconds: time.as_secs_f64(),
         }
@@ -212,6 +221,7 @@ impl Summary {
         for (count, word) in [
             (self.unchanged, "unchanged"),
             (self.removed, "removed"),
+            (self.renamed, "renamed"),
             (self.failed, "failed"),
         ] {
             if count > 0 {
@@ -251,6 +261,7 @@ mod tests {
             directories: 2,
             unchanged: 0,
             removed: 0,
+            renamed: 0,
             failed: 0,
             seconds: 2.0,
         };

@@ -1,7 +1,7 @@
 //! `smbeam sync` makes trees the same, bit for bit and with their times, and does nothing twice.
 
 use std::fs::{self, File, FileTimes, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -16,6 +16,7 @@ tests_over_transports!(
     each: [
         thousands_of_files_go_there_and_come_back,
         only_differences_are_moved,
+        names_that_change_in_case_only_are_renamed,
         missing_files_are_removed_on_request,
         nothing_is_done_in_a_dry_run,
         servers_are_made_the_same,
@@ -130,6 +131,57 @@ fn only_differences_are_moved(transport: &str) -> Result<()> {
     let counted = sync(client, &[&one, "{}one"], ["files", "unchanged"])?;
     ensure!(counted == [0, 1], "{counted:?}");
     assert_same_file(&client.local(&one), &share.join("one"))
+}
+
+fn names_that_change_in_case_only_are_renamed(transport: &str) -> Result<()> {
+    let Stage { client, share, .. } = &Stage::new(transport, "case")?;
+    let (tree, there) = (client.local("tree"), share.join("tree"));
+    fs::create_dir_all(tree.join("Docs"))?;
+    for name in ["Readme", "Docs/x", "same"] {
+        write_random(&tree.join(name), 1000, 7)?;
+    }
+    let counts = |more: &[&str]| sync(client, more, ["files", "renamed", "removed"]);
+    sync(client, &["tree", "{}tree"], [])?;
+    let number = |path: &Path| -> Result<u64> { Ok(fs::metadata(path)?.ino()) };
+    let numbers = (
+        number(&there.join("Readme"))?,
+        number(&there.join("Docs/x"))?,
+    );
+    fs::rename(tree.join("Readme"), tree.join("README"))?;
+    fs::rename(tree.join("Docs"), tree.join("DOCS"))?;
+    let counted = counts(&["-n", "tree", "{}tree"])?;
+    ensure!(counted == [0, 0, 0], "{counted:?}");
+    ensure!(there.join("Readme").exists() && there.join("Docs").exists());
+    for delete in [&[][..], &["--delete"]] {
+        let counted = counts(&[&["tree", "{}tree"], delete].concat())?;
+        let renamed = if delete.is_empty() { 2 } else { 0 };
+        ensure!(counted == [0, renamed, 0], "{counted:?}");
+        assert_same_tree(&tree, &there)?;
+    }
+    ensure!(
+        numbers
+            == (
+                number(&there.join("README"))?,
+                number(&there.join("DOCS/x"))?
+            )
+    );
+    // The other direction.
+    client.run(&["mv", "{}tree/README", "{}tree/ReadMe"])?;
+    client.run(&["mv", "{}tree/DOCS", "{}tree/docs"])?;
+    let numbers = (number(&tree.join("README"))?, number(&tree.join("DOCS/x"))?);
+    let counted = counts(&["{}tree", "tree"])?;
+    ensure!(counted == [0, 2, 0], "{counted:?}");
+    assert_same_tree(&there, &tree)?;
+    ensure!(numbers == (number(&tree.join("ReadMe"))?, number(&tree.join("docs/x"))?));
+    // Another local file is no copy: it stays, or --delete replaces it.
+    fs::rename(tree.join("ReadMe"), tree.join("README"))?;
+    fs::write(tree.join("README"), "other")?;
+    let counted = counts(&["{}tree", "tree"])?;
+    ensure!(counted == [1, 0, 0], "{counted:?}");
+    ensure!(fs::read(tree.join("README"))? == b"other");
+    let counted = counts(&["--delete", "{}tree", "tree"])?;
+    ensure!(counted == [0, 0, 1], "{counted:?}");
+    assert_same_tree(&there, &tree)
 }
 
 fn missing_files_are_removed_on_request(transport: &str) -> Result<()> {

@@ -24,6 +24,7 @@ mod same_file;
 mod small_upload;
 mod state;
 mod stream;
+mod target_entries;
 mod tree;
 mod upload;
 

@@ -1,7 +1,7 @@
 //! Transfer of directory trees. Several threads list directories, and files are transferred as they
 //! are found. The whole tree is never in memory.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use wire::upcase::upcased;
@@ -9,6 +9,7 @@ use wire::upcase::upcased;
 use super::item::Item;
 use super::pool::{self, InitialJobs, Queue};
 use super::queued::{Existing, QueuedFile};
+use super::target_entries::TargetEntries;
 use super::{Compare, Transfer, jobs, part};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -67,9 +68,6 @@ struct Directory {
     source_is_remote: bool,
     parent: Option<Arc<Directory>>,
 }
-
-/// The entries of a target directory, by the key for comparing names on that side.
-type TargetEntries = BTreeMap<String, Entry>;
 
 impl Transfer<'_> {
     /// Transfers the items, many files at the same time. Failures are reported, and the transfer
@@ -189,11 +187,13 @@ impl Transfer<'_> {
         }
         let is_new = self.make(&directory.target)?;
         let mut target_entries = match is_new {
-            true => TargetEntries::new(),
+            true => TargetEntries::default(),
             false => self.present(&directory.target)?,
         };
         let mut seen = HashSet::new();
         let mut is_whole = true;
+        // The source may have an entry with the other name too, which comes later.
+        let mut other_case = Vec::new();
         let detail = match self.policy.follow {
             true => Detail::Followed,
             false => Detail::Brief,
@@ -201,9 +201,13 @@ impl Transfer<'_> {
         source.list(detail, &mut |entry| {
             match entry {
                 Ok(entry) => {
-                    self.keep_partial_file(&mut target_entries, source, &directory.target, &entry);
-                    let old = match self.take_present(&mut target_entries, directory, &entry.name) {
-                        Some(old) => Existing::Known(Some(old)),
+                    self.keep_partial_file(&mut target_entries, source, &entry);
+                    let old = match target_entries.take(&entry.name) {
+                        Some(old) => Existing::Known(Some(old.info)),
+                        None if target_entries.has_other_case(&entry.name) => {
+                            other_case.push(entry);
+                            return !self.is_over();
+                        }
                         None if is_new => Existing::Known(None),
                         // The file system may treat different names as equal.
                         None => Existing::Unknown,
@@ -220,9 +224,19 @@ impl Transfer<'_> {
             }
             !self.is_over()
         })?;
+        for entry in other_case {
+            let found = self
+                .take_renamed(&mut target_entries, directory, &entry, is_whole)
+                .and_then(|old| {
+                    self.found(source, directory, &entry, old, depth, &mut seen, queue)
+                });
+            if let Err(failure) = found {
+                self.report.failed(&failure);
+            }
+        }
         // A directory that was not listed completely may contain the entry.
         if self.policy.delete && is_whole && !self.is_over() {
-            for entry in target_entries.into_values() {
+            for entry in target_entries.into_entries() {
                 self.queue_removal(directory, &entry, queue);
             }
         }
@@ -252,15 +266,13 @@ impl Transfer<'_> {
     }
 
     fn present(&self, target: &FilePath) -> Outcome<TargetEntries> {
-        let mut target_entries = TargetEntries::new();
+        let mut target_entries = TargetEntries::default();
         if !self.is_present_known() {
             return Ok(target_entries);
         }
         target.list(Detail::Brief, &mut |entry| {
             match entry {
-                Ok(entry) => {
-                    target_entries.insert(target.key_of(&entry.name), entry);
-                }
+                Ok(entry) => target_entries.insert(entry),
                 Err(failure) => self.report.failed(&failure),
             }
             true
@@ -268,14 +280,57 @@ impl Transfer<'_> {
         Ok(target_entries)
     }
 
-    fn take_present(
+    /// Takes the target of `entry` with a name that differs in case only, and renames it.
+    fn take_renamed(
         &self,
         target_entries: &mut TargetEntries,
         directory: &Directory,
-        name: &str,
-    ) -> Option<FileInfo> {
-        let entry = target_entries.remove(&directory.target.key_of(name));
-        entry.map(|entry| entry.info)
+        entry: &Entry,
+        is_whole: bool,
+    ) -> Outcome<Existing> {
+        let target = &directory.target;
+        let is_meant = |old: &Entry| target.is_remote() || is_whole && self.is_copy(entry, old);
+        let Some(old) = target_entries.take_other_case(&entry.name, is_meant) else {
+            // The file system may treat different names as equal.
+            return Ok(Existing::Unknown);
+        };
+        let is_copied = matches!(entry.info.kind, Kind::File | Kind::Directory);
+        if is_copied && old.info.kind == entry.info.kind {
+            let named = |name: &str, error| Failure::name(&format!("{target}/{name}"), error);
+            let from = target.listed(&old.name);
+            let from = from.map_err(|error| named(&old.name, error))?;
+            let to = target.join(&entry.name);
+            let to = to.map_err(|error| named(&entry.name, error))?;
+            self.rename(&from, &to)?;
+        }
+        Ok(Existing::Known(Some(old.info)))
+    }
+
+    /// Whether a local entry with a name that differs in case only is the copy of the source, and
+    /// not another file beside it: with `--delete` no other file may exist, and without it only the
+    /// name changes.
+    fn is_copy(&self, entry: &Entry, old: &Entry) -> bool {
+        let Compare::SizeAndTime(tolerance) = self.policy.compare else {
+            return self.policy.delete && entry.info.kind == old.info.kind;
+        };
+        let (one, other) = (entry.info.written, old.info.written);
+        let distance = one
+            .duration_since(other)
+            .unwrap_or_else(|error| error.duration());
+        let is_equal = distance <= tolerance
+            && (entry.info.is_directory() || entry.info.size == old.info.size);
+        entry.info.kind == old.info.kind && (self.policy.delete || is_equal)
+    }
+
+    fn rename(&self, from: &FilePath, to: &FilePath) -> Outcome {
+        if self.policy.dry_run {
+            self.progress
+                .print_line(&format_args!("would rename {from} to {to}"));
+            return Ok(());
+        }
+        from.rename(to)?;
+        self.progress.renamed(from, to);
+        Ok(())
     }
 
     /// Keeps the incomplete file of a source file from being removed.
@@ -283,7 +338,6 @@ impl Transfer<'_> {
         &self,
         target_entries: &mut TargetEntries,
         source: &FilePath,
-        target: &FilePath,
         entry: &Entry,
     ) {
         let is_kept = self.policy.delete && !self.policy.in_place;
@@ -291,7 +345,7 @@ impl Transfer<'_> {
             return;
         };
         let name = part::name(self.part_key(), &entry.name, &path, &entry.info);
-        target_entries.remove(&target.key_of(&name));
+        target_entries.take(&name);
     }
 
     #[expect(
