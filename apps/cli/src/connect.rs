@@ -5,6 +5,7 @@ mod certificates;
 mod transports;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -20,9 +21,10 @@ use crate::client_failure::failure_of;
 use crate::credentials::LoginArguments;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::file_path::{Detail, ExpandedPath, FilePath, RemotePath};
+use crate::file_path::{Detail, ExpandedPath, FilePath, LocalPath, RemotePath};
 use crate::format::parse_size;
 use crate::location::{Location, Url};
+use crate::names::LocalNames;
 use crate::report::lock;
 use crate::session_key::SessionKey;
 use certificates::CertificateArguments;
@@ -203,6 +205,7 @@ pub(crate) fn log_off() {
 pub(crate) struct Connector {
     arguments: ConnectArguments,
     opened: &'static Opened,
+    names: LocalNames,
 }
 
 impl Connector {
@@ -211,7 +214,18 @@ impl Connector {
         Self {
             arguments: arguments.clone(),
             opened: &OPENED,
+            names: LocalNames::default(),
         }
+    }
+
+    /// Sets how names pass between local paths and servers.
+    pub(crate) fn local_names(mut self, names: LocalNames) -> Self {
+        self.names = names;
+        self
+    }
+
+    fn local_path(&self, path: &Path) -> FilePath {
+        FilePath::Local(LocalPath::new(path, self.names))
     }
 
     fn client(&self, url: &Url) -> Outcome<Client> {
@@ -304,7 +318,7 @@ impl Connector {
     /// Resolves a location as [`Self::expand`] does. The shell expands wildcards of local paths.
     pub(crate) fn expand_location(&self, location: &Location) -> Outcome<Vec<ExpandedPath>> {
         match location {
-            Location::Local(path) => Ok(vec![ExpandedPath::named(FilePath::Local(path.clone()))]),
+            Location::Local(path) => Ok(vec![ExpandedPath::named(self.local_path(path))]),
             Location::Remote(url) => self.expand(url, Detail::Brief),
         }
     }
@@ -312,7 +326,7 @@ impl Connector {
     /// Resolves a location. It does not expand wildcards.
     pub(crate) fn resolve(&self, location: &Location) -> Outcome<FilePath> {
         Ok(match location {
-            Location::Local(path) => FilePath::Local(path.clone()),
+            Location::Local(path) => self.local_path(path),
             Location::Remote(url) => FilePath::Remote(self.remote_path(url)?),
         })
     }

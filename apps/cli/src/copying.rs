@@ -40,7 +40,7 @@ pub(crate) fn run(
     target: &Location,
     report: &Report,
 ) {
-    let connector = Connector::new(&arguments.connect);
+    let connector = arguments.connector();
     let items = items(arguments, &connector, sources, target, report);
     let items = match items {
         Ok(items) if !report.is_over() => items,
@@ -52,7 +52,7 @@ pub(crate) fn run(
 
 /// Uploads standard input to a file on a server.
 pub(crate) fn from_standard_input(arguments: &CopyArguments, target: &Location, report: &Report) {
-    let connector = Connector::new(&arguments.connect);
+    let connector = arguments.connector();
     match stream_target(arguments, &connector, target) {
         Ok(target) => transfer(arguments, report, |transfer| {
             transfer.upload_standard_input(&target);
@@ -66,7 +66,7 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
     if let Err(failure) = arguments.check_stream("standard output") {
         return report.failed(&failure);
     }
-    let connector = Connector::new(&arguments.connect);
+    let connector = arguments.connector();
     for source in sources {
         let found = report.found(connector.expand_location(source));
         for found in found {
@@ -82,6 +82,10 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
 }
 
 impl CopyArguments {
+    fn connector(&self) -> Connector {
+        Connector::new(&self.connect).local_names(self.transfer.names())
+    }
+
     /// Fails if an option is not possible with a stream, which has no times and can be read only
     /// once.
     fn check_stream(&self, name: &str) -> Outcome {

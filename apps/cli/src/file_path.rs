@@ -3,10 +3,10 @@
 
 mod expanded;
 mod local;
+mod local_path;
 mod remote;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use smbeam_client::FileAttributes;
@@ -14,6 +14,7 @@ use wire::upcase::upcased;
 
 pub(crate) use expanded::ExpandedPath;
 pub(crate) use local::info_of as local_info;
+pub(crate) use local_path::LocalPath;
 pub(crate) use remote::{RemotePath, changes, info_of};
 
 use crate::failure::{Failure, Outcome};
@@ -24,7 +25,7 @@ use crate::names::{self, NameError};
 #[derive(Clone)]
 pub(crate) enum FilePath {
     /// A path on this machine.
-    Local(PathBuf),
+    Local(LocalPath),
     /// A path on a share of a server.
     Remote(RemotePath),
 }
@@ -79,7 +80,8 @@ pub(crate) enum Detail {
 /// An entry of a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// The name, one component of a path.
+    /// The name in SMB, one component of a path. A local file can have another one: see
+    /// [`LocalNames`](crate::names::LocalNames).
     pub(crate) name: String,
     /// The metadata.
     pub(crate) info: FileInfo,
@@ -128,12 +130,10 @@ impl FilePath {
         matches!(self, Self::Remote(_))
     }
 
-    /// The last component. `None` for the root of a share or file system.
+    /// The name in SMB of the last component. `None` for the root of a share or file system.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
-            Self::Local(path) => path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned()),
+            Self::Local(path) => path.name(),
             Self::Remote(remote) => {
                 let name = remote.path.rsplit('/').next().unwrap_or_default();
                 (!name.is_empty()).then(|| name.to_owned())
@@ -141,32 +141,29 @@ impl FilePath {
         }
     }
 
-    /// The name of a copy: the last component, or the name of the share for the root of a share.
+    /// The name of a copy in SMB: the last component, or the name of the share for the root of a
+    /// share.
     pub(crate) fn name_or_share(&self) -> Outcome<String> {
         let name = match self {
-            Self::Local(path) => match path.canonicalize() {
+            Self::Local(path) => {
                 // Canonicalization finds the names of `.` and `..`.
-                Ok(path) if path.file_name().is_none() => None,
-                Ok(canonical) => path
-                    .file_name()
-                    .or(canonical.file_name())
-                    .map(std::ffi::OsStr::to_os_string),
-                Err(error) => return Err(Failure::local(self, &error)),
-            },
-            Self::Remote(remote) => self
-                .name()
-                .or_else(|| remote.root.share.clone())
-                .map(Into::into),
+                let canonical = path
+                    .canonicalize()
+                    .map_err(|error| Failure::local(self, &error))?;
+                let name = path.file_name().or(canonical.file_name());
+                let name = name.filter(|_| canonical.file_name().is_some());
+                let name = name.map(|name| path.smb_name(name)).transpose();
+                name.map_err(|error| Failure::name(self, error))?
+            }
+            Self::Remote(remote) => self.name().or_else(|| remote.root.share.clone()),
         };
-        let name = name.ok_or_else(|| Failure::usage(self, "the path has no file name"))?;
-        name.into_string()
-            .map_err(|_| Failure::name(self, NameError::NotUtf8))
+        name.ok_or_else(|| Failure::usage(self, "the path has no file name"))
     }
 
     /// Returns the path of `name` in this directory. Fails if this side does not allow the name.
     pub(crate) fn join(&self, name: &str) -> Result<Self, NameError> {
         match self {
-            Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
+            Self::Local(path) => Ok(Self::Local(path.child(name)?)),
             Self::Remote(remote) => Ok(Self::Remote(remote.join(names::to_server(name.as_ref())?))),
         }
     }
@@ -175,7 +172,7 @@ impl FilePath {
     /// accepts any single component.
     pub(crate) fn listed(&self, name: &str) -> Result<Self, NameError> {
         match self {
-            Self::Local(path) => Ok(Self::Local(path.join(names::from_server(name)?))),
+            Self::Local(path) => Ok(Self::Local(path.child(name)?)),
             Self::Remote(remote) => Ok(Self::Remote(remote.join(names::from_server(name)?))),
         }
     }
@@ -183,17 +180,27 @@ impl FilePath {
     /// The key for comparing this path with others on the same side. SMB ignores case.
     pub(crate) fn key(&self) -> String {
         match self {
-            Self::Local(path) => path.to_string_lossy().into_owned(),
+            Self::Local(path) => path
+                .as_os_str()
+                .as_encoded_bytes()
+                .escape_ascii()
+                .to_string(),
             Self::Remote(remote) => upcased(&remote.path),
         }
     }
 
-    /// Returns the path of `name` in the same directory.
-    pub(crate) fn sibling(&self, name: &str) -> Self {
-        match self {
-            Self::Local(path) => Self::Local(path.with_file_name(name)),
+    /// Returns the path of `name` in the same directory. Fails if this side does not allow the
+    /// name.
+    pub(crate) fn sibling(&self, name: &str) -> Result<Self, NameError> {
+        Ok(match self {
+            Self::Local(path) => Self::Local(path.sibling(name)?),
             Self::Remote(remote) => Self::Remote(remote.sibling(name)),
-        }
+        })
+    }
+
+    /// Whether the name has another form on this side.
+    pub(crate) fn is_mapped(&self, name: &str) -> bool {
+        matches!(self, Self::Local(path) if path.is_mapped(name))
     }
 
     /// Returns the metadata, or `None` if the file does not exist. `follow` follows links.
@@ -327,6 +334,9 @@ mod tests {
         }
         let inside = directory.join("x").expect("a name");
         assert_eq!(inside.to_string(), "/target/x");
-        assert_eq!(inside.sibling("y").to_string(), "/target/y");
+        let sibling = inside.sibling("y\u{f022}").expect("a name");
+        assert_eq!(sibling.to_string(), "/target/y:");
+        assert_eq!(sibling.name().as_deref(), Some("y\u{f022}"));
+        assert!(directory.is_mapped("y\u{f022}") && !directory.is_mapped("y"));
     }
 }

@@ -1,9 +1,13 @@
 //! The location of a file: a path of this machine, or a location on a server.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::{
+    OsStringValueParser, TryMapValueParser, TypedValueParser as _, ValueParserFactory,
+};
 pub(crate) use smbeam_client::Url;
 use smbeam_client::UrlError;
 
@@ -42,6 +46,22 @@ impl Location {
     }
 }
 
+/// Parses an argument that is a location. A local path need not be UTF-8.
+impl ValueParserFactory for Location {
+    type Parser = TryMapValueParser<OsStringValueParser, Parse>;
+
+    fn value_parser() -> Self::Parser {
+        let parse: Parse = |text| match text.to_str() {
+            Some(text) => Self::parse(text),
+            None => Ok(Self::Local(text.into())),
+        };
+        OsStringValueParser::new().try_map(parse)
+    }
+}
+
+/// Parses an argument.
+type Parse = fn(OsString) -> Result<Location, LocationError>;
+
 impl FromStr for Location {
     type Err = LocationError;
 
@@ -69,13 +89,16 @@ impl fmt::Display for Location {
     }
 }
 
-/// A local path for display: control characters are escaped.
+/// A local path for display: control characters and bytes that are not UTF-8 are escaped.
 pub(crate) fn shown(path: &Path) -> String {
-    let text = path.to_string_lossy();
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let Some(text) = path.to_str() else {
+        return bytes.escape_ascii().to_string();
+    };
     if text.chars().any(char::is_control) {
         return text.escape_debug().to_string();
     }
-    text.into_owned()
+    text.to_owned()
 }
 
 impl fmt::Display for LocationError {
@@ -102,6 +125,24 @@ mod tests {
         let error = Location::parse("smb://alice:secret@nas/data").expect_err("refused");
         assert_eq!(error, LocationError(UrlError::Password));
         assert!(error.to_string().contains("--password-file"), "{error}");
+    }
+
+    #[test]
+    fn a_local_path_need_not_be_utf8() {
+        use std::os::unix::ffi::OsStringExt as _;
+
+        use clap::Parser as _;
+
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            location: Location,
+        }
+
+        let path = OsString::from_vec(b"a/\xe4".to_vec());
+        let line = Line::try_parse_from(["x".into(), path.clone()]).expect("a path");
+        assert_eq!(line.location, Location::Local(path.into()));
+        assert_eq!(line.location.to_string(), "a/\\xe4");
+        assert!(Line::try_parse_from(["x", "smb://"]).is_err());
     }
 
     #[test]

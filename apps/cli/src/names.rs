@@ -1,10 +1,15 @@
 //! Rules for file names that pass between this machine and a server.
 //!
 //! A hostile server can return any name. A name must not lead out of the directory that the command
-//! works on. And Linux allows names that SMB does not.
+//! works on. And Linux allows names that SMB does not: they have another form on a server (see
+//! [`NameMapping`]).
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+
+use wire::file_name::NameMapping;
 
 /// Maximum length of a name on Linux, in bytes. limits.h, NAME_MAX
 pub(crate) const MAX_LOCAL_BYTES: usize = 255;
@@ -30,9 +35,63 @@ pub(crate) enum NameError {
     TooLong,
     /// Not valid UTF-8.
     NotUtf8,
+    /// A code point of the mapping that does not stand for a local name.
+    NotMapped,
 }
 
-/// Checks a name from a server before its use on this machine: it must be a single component.
+/// How names pass between this machine and a server. A name of a listing, local or not, is a name
+/// of SMB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LocalNames {
+    /// Local names that SMB cannot carry are mapped. docs/names.md has the table.
+    #[default]
+    Mapped,
+    /// Names stay as they are. A name that one side does not allow is an error.
+    Literal,
+}
+
+impl LocalNames {
+    /// Parses the value of `--map-names`.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "yes" => Ok(Self::Mapped),
+            "no" => Ok(Self::Literal),
+            _ => Err("want yes or no"),
+        }
+    }
+
+    /// The name on a server for a local file with this name.
+    pub(crate) fn to_server(self, local: &OsStr) -> Result<Cow<'_, str>, NameError> {
+        let text = || local.to_str().ok_or(NameError::NotUtf8);
+        match self {
+            Self::Mapped => match NameMapping::Map.to_wire(local.as_bytes()) {
+                Some(name) => Ok(name),
+                None => text().map(Cow::Borrowed),
+            },
+            Self::Literal => text().map(Cow::Borrowed),
+        }
+    }
+
+    /// The local name for a file with this name on a server. It is a single component.
+    pub(crate) fn to_local(self, name: &str) -> Result<Cow<'_, OsStr>, NameError> {
+        let bytes = match self {
+            Self::Literal => Cow::Borrowed(from_server(name)?.as_bytes()),
+            Self::Mapped => {
+                let name = from_server(name)?;
+                NameMapping::Map.to_disk(name).ok_or(NameError::NotMapped)?
+            }
+        };
+        if bytes.len() > MAX_LOCAL_BYTES {
+            return Err(NameError::TooLong);
+        }
+        Ok(match bytes {
+            Cow::Borrowed(bytes) => Cow::Borrowed(OsStr::from_bytes(bytes)),
+            Cow::Owned(bytes) => Cow::Owned(OsStr::from_bytes(&bytes).to_owned()),
+        })
+    }
+}
+
+/// Checks a name from a server before its use in a path: it must be a single component.
 pub(crate) fn from_server(name: &str) -> Result<&str, NameError> {
     if matches!(name, "" | "." | "..") {
         return Err(NameError::NotAName);
@@ -42,9 +101,6 @@ pub(crate) fn from_server(name: &str) -> Result<&str, NameError> {
     }
     if name.contains('\0') {
         return Err(NameError::Nul);
-    }
-    if name.len() > MAX_LOCAL_BYTES {
-        return Err(NameError::TooLong);
     }
     Ok(name)
 }
@@ -87,6 +143,10 @@ impl fmt::Display for NameError {
             ),
             Self::TooLong => f.write_str("the name is too long for the target"),
             Self::NotUtf8 => f.write_str("the name is not valid UTF-8; rename the file"),
+            Self::NotMapped => f.write_str(
+                "the name has code points that stand for reserved characters, but no local name \
+                 leads to it; --map-names=no keeps names as they are",
+            ),
         }
     }
 }
@@ -95,8 +155,6 @@ impl std::error::Error for NameError {}
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt as _;
-
     use super::*;
 
     #[test]
@@ -114,10 +172,56 @@ mod tests {
         ] {
             assert_eq!(from_server(name), Err(error), "{name:?}");
         }
-        assert_eq!(from_server(&"x".repeat(256)), Err(NameError::TooLong));
         for name in ["...", " ", "a:b", "\u{202e}x", "-rf", "~", "$HOME"] {
             assert_eq!(from_server(name), Ok(name));
         }
+    }
+
+    #[test]
+    fn local_names_have_a_form_on_servers_that_leads_back() {
+        for (local, name) in [
+            (&b"a:b?.txt"[..], "a\u{f022}b\u{f025}.txt"),
+            (b"dot.", "dot\u{f029}"),
+            (b"back\\slash", "back\u{f026}slash"),
+            (b"\xe4", "\u{efe4}"),
+            ("\u{f022}".as_bytes(), "\u{efef}\u{ef80}\u{efa2}"),
+            (b"plain", "plain"),
+            (&[b':'; 255], &"\u{f022}".repeat(255)),
+        ] {
+            let local = OsStr::from_bytes(local);
+            assert_eq!(LocalNames::Mapped.to_server(local).as_deref(), Ok(name));
+            assert_eq!(to_server(OsStr::new(name)), Ok(name));
+            assert_eq!(LocalNames::Mapped.to_local(name).as_deref(), Ok(local));
+        }
+        let literal = LocalNames::Literal;
+        assert_eq!(literal.to_local(&"x".repeat(256)), Err(NameError::TooLong));
+        assert_eq!(
+            literal.to_local("a\u{f022}b").as_deref(),
+            Ok(OsStr::new("a\u{f022}b"))
+        );
+        assert_eq!(
+            literal.to_server(OsStr::from_bytes(b"\xe4")),
+            Err(NameError::NotUtf8)
+        );
+        assert_eq!(literal.to_server(OsStr::new("a:b")).as_deref(), Ok("a:b"));
+    }
+
+    #[test]
+    fn mapped_names_of_a_hostile_server_are_refused() {
+        for (name, error) in [
+            ("..", NameError::NotAName),
+            ("a/b", NameError::Separator('/')),
+            ("..\\x", NameError::Separator('\\')),
+            ("x\0", NameError::Nul),
+            // They would be `.` and `..`.
+            ("\u{f029}", NameError::NotMapped),
+            (".\u{f029}", NameError::NotMapped),
+            ("a\u{f028}b", NameError::NotMapped),
+        ] {
+            assert_eq!(LocalNames::Mapped.to_local(name), Err(error), "{name:?}");
+        }
+        let long = "\u{4e00}".repeat(86);
+        assert_eq!(LocalNames::Mapped.to_local(&long), Err(NameError::TooLong));
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl Arguments {
 
 /// Runs `smbeam sync`.
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
-    let connector = Connector::new(&arguments.connect);
+    let names = arguments.transfer.names();
+    let connector = Connector::new(&arguments.connect).local_names(names);
     let item = match item(arguments, &connector) {
         Ok(item) => item,
         Err(failure) => return report.failed(&failure),

@@ -386,7 +386,7 @@ fn names_that_the_other_side_does_not_know(transport: &str) -> Result<()> {
         "the name is not valid UTF-8",
         "differs from it in case only",
     ];
-    client.fail(&["put", "-r", "strange", "{}"], 1, &words)?;
+    client.fail(&["put", "-r", "--map-names=no", "strange", "{}"], 1, &words)?;
     let mut there: Vec<_> = fs::read_dir(share.join("strange"))?
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().to_lowercase())

@@ -42,6 +42,7 @@ mod libsmb2_works;
 mod linux_kernel_mounts;
 mod linux_kernel_sees_nested_mounts;
 mod local_changes_reach_watchers;
+mod local_names_survive_servers;
 mod locks_and_share_modes_exclude_clients;
 mod names_in_unicode_survive;
 mod other_quic_libraries_work;
@@ -115,6 +116,7 @@ const MODULES: &[Module] = modules! {
     linux_kernel_mounts;
     linux_kernel_sees_nested_mounts;
     local_changes_reach_watchers;
+    local_names_survive_servers;
     locks_and_share_modes_exclude_clients;
     names_in_unicode_survive;
     other_quic_libraries_work;

@@ -9,10 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use smbeam_client::FileAttributes;
 
-use super::{Detail, Entry, FileInfo, Kind};
+use super::{Detail, Entry, FileInfo, Kind, LocalPath};
 use crate::failure::{Failure, Outcome};
 use crate::location::shown;
-use crate::names::NameError;
 
 /// Bytes per block of `st_blocks`. stat(2)
 const BLOCK_BYTES: u64 = 512;
@@ -77,26 +76,25 @@ pub(super) fn lookup(path: &Path, follow: bool) -> Outcome<Option<FileInfo>> {
 }
 
 pub(super) fn list(
-    path: &Path,
+    path: &LocalPath,
     detail: Detail,
     each: &mut dyn FnMut(Outcome<Entry>) -> bool,
 ) -> Outcome {
     let follow = detail == Detail::Followed;
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let entry = entry.map_err(failed(path))?;
-        if !each(entry_of(&entry, follow)) {
+        if !each(entry_of(path, &entry, follow)) {
             break;
         }
     }
     Ok(())
 }
 
-fn entry_of(entry: &fs::DirEntry, follow: bool) -> Outcome<Entry> {
+fn entry_of(directory: &LocalPath, entry: &fs::DirEntry, follow: bool) -> Outcome<Entry> {
     let path = entry.path();
-    let name = entry
-        .file_name()
-        .into_string()
-        .map_err(|_| Failure::name(&shown(&path), NameError::NotUtf8))?;
+    let name = directory
+        .smb_name(&entry.file_name())
+        .map_err(|error| Failure::name(&shown(&path), error))?;
     let mut metadata = entry.metadata().map_err(failed(&path))?;
     if follow && metadata.is_symlink() {
         metadata = fs::metadata(&path).map_err(failed(&path))?;

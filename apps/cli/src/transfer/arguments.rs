@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::policy::{Compare, Policy};
 use crate::connect::ConnectArguments;
+use crate::names::LocalNames;
 
 /// Options for transfers.
 #[derive(Clone, Debug, Args)]
@@ -25,6 +26,18 @@ pub(crate) struct TransferArguments {
     /// links on the target remain.
     #[arg(long)]
     in_place: bool,
+    /// Map names that the other end cannot have: reserved characters as macOS and the Linux client
+    /// do, and bytes that are not UTF-8. `no` keeps names as they are.
+    #[arg(
+        long,
+        value_name = "yes|no",
+        default_value = "yes",
+        default_missing_value = "yes",
+        num_args = 0..=1,
+        require_equals = true,
+        value_parser = LocalNames::parse
+    )]
+    map_names: LocalNames,
     /// Follow local symbolic links. Without it, links inside directories are skipped.
     #[arg(long)]
     follow: bool,
@@ -42,6 +55,11 @@ impl TransferArguments {
     /// Whether the transfer must read the source more than once.
     pub(crate) fn reads_source_again(&self) -> bool {
         self.resume || self.verify
+    }
+
+    /// How names pass between this machine and servers.
+    pub(crate) fn names(&self) -> LocalNames {
+        self.map_names
     }
 
     /// The policy of a copy without comparison.

@@ -87,7 +87,7 @@ impl Transfer<'_> {
             Err(_) if differs => Ok(false),
             Err(error) => Err(transfer_failure(
                 &error,
-                &FilePath::Local(local.to_owned()),
+                &FilePath::Local(local.into()),
                 remote,
             )),
         }

@@ -12,7 +12,7 @@ use super::queued::Read;
 use super::{Transfer, holes, local_part, part, transfer_failure};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::file_path::{self, FileInfo, FilePath, Kind, RemotePath};
+use crate::file_path::{self, FileInfo, FilePath, Kind, LocalPath, RemotePath};
 use crate::location::shown;
 
 impl Transfer<'_> {
@@ -20,14 +20,14 @@ impl Transfer<'_> {
         &self,
         source: &RemotePath,
         info: &FileInfo,
-        target: &Path,
+        target: &LocalPath,
         old: Option<&FileInfo>,
         read: Option<Read>,
     ) -> Outcome {
         // Replace the target of a symbolic link, not the link.
         let resolved = match old {
-            Some(_) => fs::canonicalize(target).map_err(failed(target))?,
-            None => target.to_owned(),
+            Some(_) => target.with_path(fs::canonicalize(target).map_err(failed(target))?),
+            None => target.clone(),
         };
         let is_special = old.is_some_and(|old| old.kind == Kind::Other);
         if self.is_small(info.size) && !is_special {
@@ -41,7 +41,7 @@ impl Transfer<'_> {
         &self,
         source: &RemotePath,
         info: &FileInfo,
-        target: &Path,
+        target: &LocalPath,
         old: Option<&FileInfo>,
         read: Option<Read>,
     ) -> Outcome {
@@ -55,7 +55,10 @@ impl Transfer<'_> {
             return self.download_large(source, &info, target, false);
         };
         if self.policy.in_place {
-            let written = File::create(target).and_then(|mut file| file.write_all(&bytes));
+            let written = match old {
+                Some(_) => local_part::overwrite(target, &bytes),
+                None => File::create(target).and_then(|mut file| file.write_all(&bytes)),
+            };
             written.map_err(failed(target))?;
             self.finish_local(target, info)?;
         } else if self.policy.atomic || old.is_some() {
@@ -91,16 +94,17 @@ impl Transfer<'_> {
         &self,
         source: &RemotePath,
         info: &FileInfo,
-        target: &Path,
+        target: &LocalPath,
         bytes: &[u8],
     ) -> Outcome {
-        let whole = FilePath::Local(target.to_owned());
-        let name = whole.name().unwrap_or_default();
-        let from = FilePath::Remote(source.clone());
-        let path = target.with_file_name(part::name(self.part_key(), &name, &from, info));
-        match local_part::create_anew(&path) {
+        let whole = FilePath::Local(target.clone());
+        let part = self.part_of(&FilePath::Remote(source.clone()), info, &whole);
+        let FilePath::Local(path) = &part else {
+            return Ok(());
+        };
+        match local_part::create_anew(path) {
             Ok(file) => self
-                .fill_new(file, &path, info, bytes)
+                .fill_new(file, path, info, bytes)
                 .map_err(|failure| Failure {
                     subject: shown(target),
                     ..failure
@@ -111,10 +115,10 @@ impl Transfer<'_> {
             }
             Err(error) => return Err(failed(target)(error)),
         }
-        keep_mode(target, &path);
-        let renamed = FilePath::Local(path.clone()).rename_over(&whole);
+        keep_mode(target, path);
+        let renamed = part.rename_over(&whole);
         if renamed.is_err() {
-            let _ = fs::remove_file(&path);
+            let _ = fs::remove_file(path);
         }
         renamed
     }
@@ -124,12 +128,12 @@ impl Transfer<'_> {
         &self,
         source: &RemotePath,
         info: &FileInfo,
-        target: &Path,
+        target: &LocalPath,
         is_special: bool,
     ) -> Outcome {
         let _permit = self.large.take();
         let from = FilePath::Remote(source.clone());
-        let whole = FilePath::Local(target.to_owned());
+        let whole = FilePath::Local(target.clone());
         self.check(&from)?;
         let remote = source
             .share
@@ -200,7 +204,7 @@ impl Transfer<'_> {
             Ok(_) => Err(Self::changed_meanwhile(&FilePath::Remote(source.clone()))),
             Err(error) => Err(transfer_failure(
                 &error,
-                &FilePath::Local(local.target.clone()),
+                &FilePath::Local(local.target.as_path().into()),
                 source,
             )),
         }
@@ -209,7 +213,7 @@ impl Transfer<'_> {
     /// Sets times and READONLY at the end.
     fn finish_local(&self, path: &Path, info: &FileInfo) -> Outcome {
         if self.policy.preserve {
-            FilePath::Local(path.to_owned()).set_info(info, true)?;
+            FilePath::Local(path.into()).set_info(info, true)?;
         }
         Ok(())
     }

@@ -94,7 +94,9 @@ impl Transfer<'_> {
             return target.clone();
         }
         let name = target.name().unwrap_or_default();
-        target.sibling(&part::name(self.part_key(), &name, source, info))
+        let part = part::name(self.part_key(), &name, source, info);
+        // A name that is allowed stays so with the ending.
+        target.sibling(&part).unwrap_or_else(|_| target.clone())
     }
 
     /// Handles the result of a transfer into an incomplete file. If the source has changed, the

@@ -106,7 +106,7 @@ mod tests {
         let file = File::create(&path).expect("a file");
         file.write_all_at(&[1; 4096], 1 << 20).expect("data");
         file.set_len(4 << 20).expect("a length");
-        let info = FilePath::Local(path).info(true).expect("info");
+        let info = FilePath::Local(path.into()).info(true).expect("info");
         assert!(info.may_have_holes());
         let ranges = local_ranges(&file, &info).expect("ranges");
         // A file system without holes reports the whole file as data.
@@ -139,7 +139,7 @@ mod tests {
         let path = directory.path().join("x");
         let file = File::create(&path).expect("a file");
         file.set_len(4 << 20).expect("a length");
-        let info = FilePath::Local(path).info(true).expect("info");
+        let info = FilePath::Local(path.into()).info(true).expect("info");
         let ranges = local_ranges(&file, &info).expect("ranges");
         assert_eq!(ranges, Some(Vec::new()));
     }

@@ -39,6 +39,8 @@ pub(super) fn name(key: &PartKey, name: &str, source: &FilePath, info: &FileInfo
         &written.as_nanos().to_le_bytes(),
     ]);
     let ending = format!(".{tag:016x}{ENDING}");
+    // These code points stand for a dot or blank at the end of a name, and only there.
+    let name = name.trim_end_matches(['\u{f028}', '\u{f029}']);
     let mut length = name.len().min(MAX_LOCAL_BYTES - ending.len());
     while !name.is_char_boundary(length) {
         length -= 1;
@@ -146,6 +148,22 @@ mod tests {
         let (one, other) = ("x".repeat(254) + "1", "x".repeat(254) + "2");
         let part = |text: &str| name(&key, text, &source, &info(1, 1));
         assert_ne!(part(&one), part(&other));
+    }
+
+    #[test]
+    fn a_part_of_a_mapped_name_has_a_local_name() {
+        let key = PartKey::random();
+        let target = FilePath::Local("/a".into());
+        for text in [
+            "dot\u{f029}",
+            "blank \u{f028}",
+            "\u{f029}",
+            "\u{efe4}\u{f022}",
+        ] {
+            let part = name(&key, text, &target, &info(1, 1));
+            let path = target.join(&part).expect("a local name");
+            assert_eq!(path.name(), Some(part));
+        }
     }
 
     #[test]

@@ -241,7 +241,7 @@ mod tests {
             }
         }
         std::os::unix::fs::symlink(scratch.path(), root.join("link")).expect("a link");
-        let path = FilePath::Local(root.clone());
+        let path = FilePath::Local(root.clone().into());
         let info = path.info(false).expect("info");
         let (report, interrupt) = (Report::new("rm"), Interrupt::default());
         let removed = AtomicU64::new(0);

@@ -51,7 +51,7 @@ impl SmallUpload<'_> {
     /// another client keeps the old file open, the old file is overwritten.
     fn replace(&self, bytes: Vec<u8>) -> Outcome {
         let whole = FilePath::Remote(self.target.clone());
-        let from = FilePath::Local(self.source.to_owned());
+        let from = FilePath::Local(self.source.into());
         let part = self.transfer.part_of(&from, self.info, &whole);
         let FilePath::Remote(remote) = &part else {
             return Ok(());
@@ -113,7 +113,7 @@ impl SmallUpload<'_> {
 
     /// Reads the source again, for a second attempt.
     fn bytes(&self) -> Outcome<Vec<u8>> {
-        let from = || FilePath::Local(self.source.to_owned());
+        let from = || FilePath::Local(self.source.into());
         let read = self.transfer.read_small(self.source)?;
         read.ok_or_else(|| Transfer::changed_meanwhile(&from()))
     }

@@ -44,7 +44,10 @@ impl Transfer<'_> {
             false => {
                 let name = whole.name().unwrap_or_default();
                 let from = FilePath::Local(NAME.into());
-                whole.sibling(&part::name(self.part_key(), &name, &from, &info()))
+                let part = part::name(self.part_key(), &name, &from, &info());
+                whole
+                    .sibling(&part)
+                    .map_err(|error| Failure::name(whole, error))?
             }
         };
         let FilePath::Remote(remote) = &gathering else {

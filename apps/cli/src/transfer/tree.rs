@@ -376,6 +376,14 @@ impl Transfer<'_> {
                 "another name in this directory differs from it in case only, and SMB ignores case",
             ));
         }
+        // Servers that do not map names themselves can have several names for one local name.
+        if directory.target.is_mapped(&entry.name) && !seen.insert(target.key()) {
+            return Err(Failure::new(
+                Exit::Exists,
+                path,
+                "another name in this directory has the same form on this machine",
+            ));
+        }
         // Links and special files are not copied, so they replace nothing.
         if matches!(entry.info.kind, Kind::Link | Kind::Other) {
             self.skip(&path, entry.info.kind);

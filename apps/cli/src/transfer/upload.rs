@@ -58,7 +58,7 @@ impl Transfer<'_> {
     /// Uploads a file with several requests in flight.
     fn upload_large(&self, source: &Path, target: &RemotePath) -> Outcome {
         let _permit = self.large.take();
-        let from = FilePath::Local(source.to_owned());
+        let from = FilePath::Local(source.into());
         let whole = FilePath::Remote(target.clone());
         self.check(&from)?;
         let local = Arc::new(File::open(source).map_err(failed(source))?);
@@ -101,7 +101,7 @@ impl Transfer<'_> {
         let left = part::remaining(&ranges, begin);
         self.send(local, source, left, file, target)?;
         let after = local.metadata().map_err(failed(source));
-        let from = FilePath::Local(source.to_owned());
+        let from = FilePath::Local(source.into());
         Self::check_state(&from, info, after.map(|after| local_info(&after)))?;
         if ranges.last().is_none_or(|last| last.end < info.size) {
             file.set_len(info.size).wait().map_err(target.failed())?;
@@ -133,7 +133,7 @@ impl Transfer<'_> {
             self.progress.add_bytes(bytes);
         })
         .wait();
-        let from = FilePath::Local(source.to_owned());
+        let from = FilePath::Local(source.into());
         match sent {
             Ok(bytes) if bytes == length => Ok(()),
             Ok(_) => Err(Self::changed_meanwhile(&from)),
