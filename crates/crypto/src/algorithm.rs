@@ -20,6 +20,15 @@ pub enum SigningAlgorithm {
 }
 
 impl SigningAlgorithm {
+    /// Returns the usual name of the algorithm: `HMAC-SHA256`, `AES-CMAC` or `AES-GMAC`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HmacSha256 => "HMAC-SHA256",
+            Self::AesCmac => "AES-CMAC",
+            Self::AesGmac => "AES-GMAC",
+        }
+    }
+
     /// Returns the algorithm with this SigningAlgorithmId of the NEGOTIATE context; `None` for an
     /// unknown identifier. [MS-SMB2] 2.2.3.1.7
     pub const fn from_id(id: u16) -> Option<Self> {
@@ -55,6 +64,16 @@ pub enum Cipher {
 }
 
 impl Cipher {
+    /// Returns the usual name of the cipher, such as `AES-128-GCM`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes128Ccm => "AES-128-CCM",
+            Self::Aes128Gcm => "AES-128-GCM",
+            Self::Aes256Ccm => "AES-256-CCM",
+            Self::Aes256Gcm => "AES-256-GCM",
+        }
+    }
+
     /// Returns the cipher with this identifier of the NEGOTIATE context; `None` for an unknown
     /// identifier. [MS-SMB2] 2.2.3.1.2
     pub const fn from_id(id: u16) -> Option<Self> {

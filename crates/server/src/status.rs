@@ -11,7 +11,6 @@ use proto::server::{OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use wire::FileTime;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
-use wire::dialect::Dialect;
 
 use crate::connection_id;
 
@@ -289,11 +288,9 @@ pub(crate) fn connection_name(id: ConnectionId) -> String {
 
 /// Adds the state that the core has of a connection.
 pub(crate) fn complete(mut known: ConnectionStatus, summary: &Summary) -> ConnectionStatus {
-    known.dialect = summary.dialect.map(dialect_name);
-    known.cipher = summary.cipher.map(|cipher| cipher_name(cipher).to_owned());
-    known.signing = summary
-        .signing
-        .map(|signing| signing_name(signing).to_owned());
+    known.dialect = summary.dialect.map(|dialect| dialect.to_string());
+    known.cipher = summary.cipher.map(|cipher| cipher.name().to_owned());
+    known.signing = summary.signing.map(|signing| signing.name().to_owned());
     known.requests = summary.requests;
     known.answered = summary.responses.all;
     known.errors = summary.responses.errors;
@@ -343,12 +340,12 @@ fn session(session: &SessionSnapshot) -> SessionStatus {
             AccountKind::Anonymous => "anonymous",
         }
         .to_owned(),
-        dialect: dialect_name(session.dialect),
+        dialect: session.dialect.to_string(),
         since: unix_seconds(session.created),
         is_signed: session.signing_required,
         is_encrypted: session.encrypt,
-        cipher: session.cipher.map(|cipher| cipher_name(cipher).to_owned()),
-        signing: signing_name(session.signing).to_owned(),
+        cipher: session.cipher.map(|cipher| cipher.name().to_owned()),
+        signing: session.signing.name().to_owned(),
         channels: session
             .channels
             .iter()
@@ -400,34 +397,6 @@ fn unix_seconds(time: FileTime) -> u64 {
 
 fn session_name(id: wire::SessionId) -> String {
     format!("{:016x}", id.0)
-}
-
-fn dialect_name(dialect: Dialect) -> String {
-    match dialect {
-        Dialect::SMB_2_0_2 => "2.0.2".to_owned(),
-        Dialect::SMB_2_1 => "2.1".to_owned(),
-        Dialect::SMB_3_0 => "3.0".to_owned(),
-        Dialect::SMB_3_0_2 => "3.0.2".to_owned(),
-        Dialect::SMB_3_1_1 => "3.1.1".to_owned(),
-        other => format!("{:#06x}", other.0),
-    }
-}
-
-fn cipher_name(cipher: crypto::Cipher) -> &'static str {
-    match cipher {
-        crypto::Cipher::Aes128Ccm => "AES-128-CCM",
-        crypto::Cipher::Aes128Gcm => "AES-128-GCM",
-        crypto::Cipher::Aes256Ccm => "AES-256-CCM",
-        crypto::Cipher::Aes256Gcm => "AES-256-GCM",
-    }
-}
-
-fn signing_name(signing: crypto::SigningAlgorithm) -> &'static str {
-    match signing {
-        crypto::SigningAlgorithm::HmacSha256 => "HMAC-SHA256",
-        crypto::SigningAlgorithm::AesCmac => "AES-CMAC",
-        crypto::SigningAlgorithm::AesGmac => "AES-GMAC",
-    }
 }
 
 /// The names of the main rights of an access mask.

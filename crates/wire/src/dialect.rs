@@ -1,5 +1,7 @@
 //! Dialects, and the security mode and capabilities that the peers exchange in NEGOTIATE.
 
+use core::fmt;
+
 use crate::open_enum::{open_enum, open_flags};
 
 open_enum! {
@@ -18,6 +20,21 @@ open_enum! {
         /// "SMB 2.???": the server's response to an SMB1 NEGOTIATE that offers SMB2. The client
         /// then sends an SMB2 NEGOTIATE.
         WILDCARD = 0x02FF,
+    }
+}
+
+/// Displays the number by which people know the dialect: `3.1.1`.
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match *self {
+            Self::SMB_2_0_2 => "2.0.2",
+            Self::SMB_2_1 => "2.1",
+            Self::SMB_3_0 => "3.0",
+            Self::SMB_3_0_2 => "3.0.2",
+            Self::SMB_3_1_1 => "3.1.1",
+            Self(other) => return write!(f, "{other:#06x}"),
+        };
+        f.pad(name)
     }
 }
 
