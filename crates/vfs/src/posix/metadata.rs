@@ -102,7 +102,7 @@ fn attributes_of_mode(volume: &Volume, stat: &Stat) -> FileAttributes {
 
 /// The stored DOS attributes of a file. They are metadata of the server, not contents: a user
 /// without read permission may receive them, as it receives the times.
-fn stored(of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
+pub(super) fn stored(of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
     if !of.volume.stores_attributes || !supports_attributes(stat) {
         return None;
     }

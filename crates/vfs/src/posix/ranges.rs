@@ -99,12 +99,12 @@ impl Posix {
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        let (is_sparse, size) = self.sparse_and_size(file)?;
+        let (may_have_holes, size) = self.holes_and_size(file)?;
         let within = range.start..range.end.min(size);
         if within.is_empty() {
             return Ok(Outcome::Ranges(Vec::new()));
         }
-        if !is_sparse {
+        if !may_have_holes {
             return Ok(Outcome::Ranges(vec![within]));
         }
         let ranges = data_ranges(&file.fd, within, limit);
@@ -116,6 +116,20 @@ impl Posix {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
         let is = self.metadata(file.file_ref(), &stat, "");
         Ok((is.attributes.contains(FileAttributes::SPARSE_FILE), is.size))
+    }
+
+    /// Whether a file may have holes, and its size. A file with stored attributes has holes if it
+    /// is SPARSE, as on Windows. Other files come from local programs, which make holes without an
+    /// attribute.
+    fn holes_and_size(&self, file: &OpenFile) -> Step<(bool, u64)> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
+        let file_ref = file.file_ref();
+        let stored = super::metadata::stored(file_ref, &stat);
+        let may_have_holes = stored
+            .and_then(|stored| stored.attributes)
+            .is_none_or(|attributes| attributes.contains(FileAttributes::SPARSE_FILE));
+        let metadata = self.metadata_with(file_ref.volume, &stat, stored, "");
+        Ok((may_have_holes, metadata.size))
     }
 }
 

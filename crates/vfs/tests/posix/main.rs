@@ -8,6 +8,7 @@ mod denials;
 mod effort;
 mod escapes;
 mod every_name_can_be_used;
+mod holes;
 mod identities;
 mod mounts;
 mod samba;
