@@ -1,6 +1,8 @@
 //! `smb://` URLs and UNC names.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::options::Credentials;
@@ -131,6 +133,17 @@ impl Url {
         encode_with(text, "")
     }
 
+    /// Returns `text` with `***` in place of the password of a URL, for messages. Text without a
+    /// password, such as a path of this machine, is unchanged. The text need not be a valid URL.
+    pub fn without_password(text: &str) -> Cow<'_, str> {
+        match password(text) {
+            Some(Range { start, end }) => {
+                Cow::Owned(format!("{}***{}", &text[..start], &text[end..]))
+            }
+            None => Cow::Borrowed(text),
+        }
+    }
+
     fn from_authority(text: &str) -> Result<Self, UrlError> {
         let (authority, path) = text.split_once('/').unwrap_or((text, ""));
         let (login, host) = match authority.rsplit_once('@') {
@@ -205,6 +218,24 @@ fn after_scheme(text: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("smb://").then_some(rest)
 }
 
+/// Position of a password: between the first `:` and the last `@` behind the slashes. A password
+/// may have any character, so the `:` of a port is the only exception.
+fn password(text: &str) -> Option<Range<usize>> {
+    let (begin, separator) = match text.find("://") {
+        Some(scheme) => (scheme + 3, '/'),
+        None if text.starts_with("//") => (2, '/'),
+        None if text.starts_with("\\\\") => (2, '\\'),
+        None => return None,
+    };
+    let rest = &text[begin..];
+    let (colon, at) = (rest.find(':')?, rest.rfind('@')?);
+    let authority = rest.split(separator).next().unwrap_or_default();
+    let port = authority.get(colon + 1..).unwrap_or_default();
+    let is_port = port.chars().all(|digit| digit.is_ascii_digit());
+    let is_host = !authority.contains('@') && (authority.starts_with('[') || is_port);
+    (colon < at && !is_host).then(|| begin + colon + 1..begin + at)
+}
+
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text
@@ -212,7 +243,7 @@ fn is_scheme(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// Parses `[domain;]user`; both may be percent-encoded.
+/// Parses `[domain;]user` or `domain\user`; both parts may be percent-encoded, and the `\` too.
 fn domain_and_user(text: &str) -> Result<(Option<String>, Option<String>), UrlError> {
     if text.contains(':') {
         return Err(UrlError::Password);
@@ -222,6 +253,10 @@ fn domain_and_user(text: &str) -> Result<(Option<String>, Option<String>), UrlEr
         None => (None, text),
     };
     let user = decode(user)?;
+    let (domain, user) = match user.split_once('\\') {
+        Some((before, user)) if domain.is_none() => (Some(before.to_owned()), user.to_owned()),
+        _ => (domain, user),
+    };
     Ok((domain, (!user.is_empty()).then_some(user)))
 }
 
@@ -483,6 +518,52 @@ mod tests {
     #[test]
     fn a_password_is_refused() {
         assert_eq!(error("smb://alice:secret@nas/data"), UrlError::Password);
+    }
+
+    #[test]
+    fn a_domain_may_stand_before_a_backslash() {
+        for text in [
+            "smb://W%5Calice@nas/d",
+            "smb://W%5calice@nas/d",
+            "smb://W\\alice@nas/d",
+        ] {
+            let url = url(text);
+            assert_eq!(url.domain.as_deref(), Some("W"), "{text}");
+            assert_eq!(url.user.as_deref(), Some("alice"), "{text}");
+            assert_eq!(url.to_string(), "smb://W;alice@nas/d");
+        }
+        let url = url("smb://W;a%5Cb@nas");
+        assert_eq!(
+            (url.domain.as_deref(), url.user.as_deref()),
+            (Some("W"), Some("a\\b"))
+        );
+    }
+
+    #[test]
+    fn a_password_is_hidden_in_messages() {
+        for (text, shown) in [
+            ("smb://alice:secret@nas/data", "smb://alice:***@nas/data"),
+            ("smb://alice:se/cr@t:1@nas/data", "smb://alice:***@nas/data"),
+            ("smb://:secret@nas", "smb://:***@nas"),
+            ("smb://W;a:secret@[::1]:445/d", "smb://W;a:***@[::1]:445/d"),
+            ("smb://alice:445@nas/x", "smb://alice:***@nas/x"),
+            ("http://alice:secret@nas", "http://alice:***@nas"),
+            ("//alice:secret@nas/data", "//alice:***@nas/data"),
+            ("smb://W\\a:secret@nas/d", "smb://W\\a:***@nas/d"),
+            ("--compare=smb://a:secret@nas", "--compare=smb://a:***@nas"),
+        ] {
+            assert_eq!(Url::without_password(text), shown);
+        }
+        for text in [
+            "smb://alice@nas:445/a:b",
+            "smb://nas:445/a@b",
+            "smb://[fe80::1]/a@b",
+            "//nas/data/a@b:c",
+            "C:/a@b",
+            "a:b@c",
+        ] {
+            assert_eq!(Url::without_password(text), text);
+        }
     }
 
     #[test]
