@@ -141,7 +141,7 @@ impl Inner {
         credentials: &Credentials,
     ) -> Config {
         let options = &self.options;
-        let further = options.expected_channels(addresses, || self.rdma.has_devices());
+        let further = options.expected_channels(addresses, || self.rdma.may_reach(addresses));
         let max_io = if first.has_large_frames() {
             options.most_bytes()
         } else {

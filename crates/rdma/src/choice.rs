@@ -50,7 +50,25 @@ impl FromStr for Choice {
     }
 }
 
+/// The devices of InfiniBand, RoCE and iWARP that the kernel knows, one directory each.
+const DEVICES: &str = "/sys/class/infiniband";
+
 impl Choice {
+    /// Returns whether this machine can have a device of the provider. This does not open the
+    /// provider: for [`Choice::Verbs`] it checks whether the kernel knows any device, without the
+    /// libraries.
+    pub fn may_have_devices(&self) -> bool {
+        match self {
+            Self::Verbs => std::fs::read_dir(DEVICES).is_ok_and(|mut list| list.next().is_some()),
+            Self::Emulated(_) => true,
+        }
+    }
+
+    /// Returns whether the provider can reach an address of the loopback interface. Devices do not.
+    pub fn reaches_loopback(&self) -> bool {
+        matches!(self, Self::Emulated(_))
+    }
+
     /// Opens the selected provider of RDMA connections.
     ///
     /// # Errors

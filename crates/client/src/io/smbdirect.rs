@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::further_channels::is_loopback;
 use net::Stream;
 use net::smbdirect::{self, Settings};
 use rdma::{Choice, Provider};
@@ -26,8 +27,14 @@ impl Rdma {
         })
     }
 
-    /// Whether this machine has a device.
-    pub(crate) fn has_devices(&self) -> bool {
+    /// Whether this machine has a device that may reach one of these addresses of a server. Opens
+    /// the provider only if it is possible at all, because that loads libraries.
+    pub(crate) fn may_reach(&self, servers: &[SocketAddr]) -> bool {
+        let is_reached =
+            |server: &SocketAddr| self.choice.reaches_loopback() || !is_loopback(*server);
+        if !servers.iter().any(is_reached) || !self.choice.may_have_devices() {
+            return false;
+        }
         let addresses = self.provider().and_then(Provider::addresses);
         addresses.is_ok_and(|found| !found.is_empty())
     }
