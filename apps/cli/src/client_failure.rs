@@ -10,6 +10,7 @@ pub(crate) fn failure_of(subject: &impl ToString, error: &Error) -> Failure {
     let exit = match error {
         Error::Resolve(..)
         | Error::Connect(..)
+        | Error::NotSmb(..)
         | Error::Unreachable { .. }
         | Error::Refused { .. }
         | Error::Untrusted { .. } => Exit::Unreachable,

@@ -35,7 +35,9 @@ impl Client {
             return Err(cause.of("connect to", host));
         }
         let endpoints = self.inner.options.first_channel(port);
+        tracing::debug!(host, port, login = ?credentials, "connecting");
         let addresses = connect::resolve(host, endpoints[0].port).await?;
+        tracing::debug!(host, ?addresses, "resolved");
         let tls = Tls::new(self.inner.options.tls.clone(), host);
         let mut tried = Vec::new();
         for endpoint in endpoints {
@@ -58,11 +60,14 @@ impl Client {
                 .await
             {
                 Ok(session) => return Ok(session),
-                Err(error @ Error::Connect(..)) => {
+                Err(error @ (Error::Connect(..) | Error::NotSmb(..))) => {
                     tracing::debug!(host, %endpoint, %error, "the transport does not connect");
                     tried.push((endpoint, error));
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    tracing::debug!(host, %endpoint, %error, "no session");
+                    return Err(error);
+                }
             }
         }
         Err(Error::of_transports(host, tried))
@@ -139,6 +144,7 @@ impl Session {
         }
         let Login { port, credentials } = &self.inner.login;
         let client = &self.inner.client;
+        tracing::info!(host = self.host(), "the session is lost, connecting again");
         let fresh = client.connect(self.host(), *port, credentials).await?;
         // Another caller may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use net::Endpoint;
 use net::tls;
 use proto::client::{Failure, Violation};
-use wire::Status;
+use wire::{DecodeError, Status};
 
 use crate::url::UrlError;
 
@@ -33,6 +33,10 @@ pub enum Error {
     /// A transport did not connect to this address and port of the server: the address, and the
     /// error of the system, such as "connection refused" or a time limit.
     Connect(SocketAddr, Arc<io::Error>),
+    /// The peer at this address and port accepts connections, but it does not respond as an SMB 2
+    /// server: the address, and the response as text for a user. An HTTP server is an example, or
+    /// a server that closes the connection before its first response.
+    NotSmb(SocketAddr, String),
     /// The client tried several transports to the server, and none of them connects.
     Unreachable {
         /// Name of the server as the caller gave it.
@@ -201,6 +205,7 @@ impl Error {
             Self::InvalidName(..) | Self::InvalidUrl { .. } => ErrorKind::InvalidInput,
             Self::Resolve(..)
             | Self::Connect(..)
+            | Self::NotSmb(..)
             | Self::Unreachable { .. }
             | Self::Refused { .. } => ErrorKind::Unreachable,
             Self::Login { .. } => ErrorKind::LoginFailed,
@@ -289,6 +294,7 @@ impl fmt::Display for Error {
             Self::InvalidUrl { url, error } => write!(f, "`{url}` is not a valid URL: {error}"),
             Self::Resolve(host, error) => write!(f, "cannot find the host `{host}`: {error}"),
             Self::Connect(address, error) => write!(f, "cannot connect to {address}: {error}"),
+            Self::NotSmb(address, why) => write!(f, "{address} does not speak SMB: {why}"),
             Self::Unreachable { host, tried } => {
                 write!(f, "cannot reach {host}")?;
                 for (index, (endpoint, error)) in tried.iter().enumerate() {
@@ -378,6 +384,7 @@ impl fmt::Display for WithoutAddress<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Error::Connect(_, error) => error.fmt(f),
+            Error::NotSmb(_, why) => write!(f, "it does not speak SMB: {why}"),
             other => other.fmt(f),
         }
     }
@@ -412,6 +419,7 @@ pub(crate) enum Cause {
 impl Cause {
     /// Adds the operation and the path.
     pub(crate) fn of(self, operation: &'static str, path: &str) -> Error {
+        tracing::debug!(operation, ?path, reason = %self, "request failed");
         let path = path.to_owned();
         match self {
             Self::Status(status) | Self::StatusWith(status, _) => Error::Status {
@@ -454,6 +462,21 @@ impl Cause {
     }
 }
 
+/// The reason for the log.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) | Self::StatusWith(status, _) => Named(*status).fmt(f),
+            Self::Malformed(why) => write!(f, "the response is not valid: {why}"),
+            Self::Unsendable(why) => f.write_str(why),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Canceled => f.write_str("canceled"),
+            Self::Lost(reason) => write!(f, "the connection is lost: {reason}"),
+            Self::Forked => f.write_str("the process forked"),
+        }
+    }
+}
+
 /// The core returned the reply of another kind of request.
 pub(crate) fn unexpected() -> Cause {
     Cause::Malformed("the response belongs to another kind of request".to_owned())
@@ -473,8 +496,8 @@ impl From<Failure> for Cause {
     }
 }
 
-impl From<wire::DecodeError> for Cause {
-    fn from(error: wire::DecodeError) -> Self {
+impl From<DecodeError> for Cause {
+    fn from(error: DecodeError) -> Self {
         Self::Malformed(error.to_string())
     }
 }
@@ -488,6 +511,9 @@ pub(crate) enum ConnectCause {
 
 impl ConnectCause {
     pub(crate) fn of(self, host: &str, address: SocketAddr) -> Error {
+        if let Some(why) = self.not_smb() {
+            return Error::NotSmb(address, why);
+        }
         let host = host.to_owned();
         match self {
             Self::Io(error) => match tls::Error::within(&error) {
@@ -514,6 +540,87 @@ impl ConnectCause {
             },
         }
     }
+}
+
+impl ConnectCause {
+    /// The description of a peer that is no SMB server; `None` if the peer may be one.
+    fn not_smb(&self) -> Option<String> {
+        let Self::Io(error) = self else {
+            return None;
+        };
+        match tls::Error::within(error) {
+            Some(tls::Error::RefusedByPeer(alert)) if u8::from(*alert) == NO_APPLICATION => {
+                Some("it speaks another protocol over QUIC".to_owned())
+            }
+            Some(_) => None,
+            None => {
+                let NotSmb(why) = error.get_ref()?.downcast_ref()?;
+                Some(why.clone())
+            }
+        }
+    }
+
+    /// The cause for a channel that ends before the response to NEGOTIATE.
+    pub(crate) fn before_negotiation(self) -> Self {
+        match &self {
+            Self::Violation(Violation::Closed) => {
+                not_smb("it closed the connection before its first response")
+            }
+            Self::Violation(Violation::TimedOut) => not_smb("no response to NEGOTIATE (timed out)"),
+            Self::Violation(Violation::Malformed(DecodeError::Invalid {
+                field: "ProtocolId",
+                value,
+            })) if *value == SMB1_PROTOCOL_ID => not_smb("it answers in SMB 1, which is too old"),
+            Self::Violation(Violation::Malformed(
+                error @ (DecodeError::Invalid {
+                    field: "ProtocolId",
+                    ..
+                }
+                | DecodeError::Truncated {
+                    field: "ProtocolId",
+                    ..
+                }),
+            )) => not_smb(&error.to_string()),
+            Self::Io(error) if tls::Error::within(error).is_none() && is_end(error.kind()) => {
+                not_smb(&error.to_string())
+            }
+            _ => self,
+        }
+    }
+}
+
+/// The TLS alert no_application_protocol. RFC 7301 3.2
+const NO_APPLICATION: u8 = 120;
+/// The ProtocolId of SMB 1 as a little-endian number: 0xFF, "SMB". \[MS-CIFS\] 2.2.3.1
+const SMB1_PROTOCOL_ID: u64 = 0x424D_53FF;
+
+/// Whether an error ends an open connection.
+fn is_end(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidData
+    )
+}
+
+/// The peer is no SMB server, inside an I/O error: a description of its response.
+#[derive(Debug)]
+pub(crate) struct NotSmb(pub(crate) String);
+
+impl fmt::Display for NotSmb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(why) = self;
+        write!(f, "the peer does not speak SMB: {why}")
+    }
+}
+
+impl std::error::Error for NotSmb {}
+
+fn not_smb(why: &str) -> ConnectCause {
+    ConnectCause::Io(Arc::new(io::Error::other(NotSmb(why.to_owned()))))
 }
 
 impl fmt::Display for ConnectCause {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use proto::client::request::{Create, Created, FileRef, Reply};
 use proto::client::{Request, Step};
+use tracing::debug;
 use wire::access::{AccessMask, FileAttributes};
 use wire::fscc::{
     FileDispositionInformation, FileFsAttributeInformation, FileFsFullSizeInformation,
@@ -102,20 +103,31 @@ impl Share {
                 flags,
                 capabilities: _,
                 maximal_access,
-            } => Ok(Self {
-                inner: Arc::new(Inner {
-                    session: session.clone(),
-                    name: name.to_owned(),
-                    tree,
-                    encrypt: flags.contains(ShareFlags::ENCRYPT_DATA),
-                    share_type,
-                    maximal_access,
-                    successor: OnceLock::new(),
-                    second_session: SecondSession::default(),
-                    is_fresh: AtomicBool::new(false),
-                    opens_one: AtomicBool::new(false),
-                }),
-            }),
+            } => {
+                let encrypt = flags.contains(ShareFlags::ENCRYPT_DATA);
+                let host = session.host();
+                debug!(
+                    host,
+                    share = name,
+                    ?share_type,
+                    encrypt,
+                    "connected to a share"
+                );
+                Ok(Self {
+                    inner: Arc::new(Inner {
+                        session: session.clone(),
+                        name: name.to_owned(),
+                        tree,
+                        encrypt,
+                        share_type,
+                        maximal_access,
+                        successor: OnceLock::new(),
+                        second_session: SecondSession::default(),
+                        is_fresh: AtomicBool::new(false),
+                        opens_one: AtomicBool::new(false),
+                    }),
+                })
+            }
             _ => Err(unexpected().of(operation, name)),
         }
     }

@@ -119,8 +119,11 @@ fn a_server_that_says_nothing(transport: &str) -> Result<()> {
     };
     let client = Client::at(transport, &format!("127.0.0.1:{port}"))?;
     let (code, said) = match transport {
-        "tcp" => (9, "the server did not answer in time"),
-        // Before there is a connection at all.
+        "tcp" => (
+            3,
+            "does not speak SMB: no response to NEGOTIATE (timed out)",
+        ),
+        // Before the transport is connected.
         _ => (3, "timed out"),
     };
     let answer = client.fail(&["ls", "--timeout=2", "{}"], code, &[said]);

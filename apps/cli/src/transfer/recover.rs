@@ -97,6 +97,8 @@ fn may_pass(error: &Error) -> bool {
         error,
         Error::Resolve(..)
             | Error::Connect(..)
+            // Of a server that is starting or stopping.
+            | Error::NotSmb(..)
             | Error::Unreachable { .. }
             | Error::Lost { .. }
             | Error::TimedOut { .. }

@@ -3,19 +3,24 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::Shutdown;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use auth::{Initiator, InitiatorStep};
+use crypto::Cipher;
 use net::{Framing, Outbox, Stream, TimeoutHandler, Timer, Transport};
 use proto::client::effect::Leg;
-use proto::client::{Connection, Effect, Effects, Expect, Fate, RequestId, Role, Session};
+use proto::client::{
+    Connection, Effect, Effects, Expect, Fate, Negotiated, RequestId, Role, Session, Violation,
+};
 use proto::effect::{Inbound, Outbound};
 use proto::time::Instant;
-use ring::{Buffer, Handle, Part, Region, Signal};
+use ring::{Buffer, Either, Handle, Part, Region, Signal, either};
 use tracing::{debug, info, warn};
+use wire::nbt::KEEP_ALIVE;
 use wire::smbd::BufferDescriptorV1;
 
 use crate::error::{Cause, ConnectCause};
@@ -33,6 +38,8 @@ use crate::io::slot::{Filler, slot};
 /// adapter is back soon after a reset, but may stay away for long after a removal.
 pub(crate) const REOPEN_AFTER: Duration = Duration::from_secs(1);
 const REOPEN_AFTER_MAX: Duration = Duration::from_secs(30);
+/// NetBIOS keep-alives in the idle time before an ECHO: one each 20 seconds by default.
+const KEEP_ALIVES_PER_ECHO: u32 = 3;
 
 /// A connection on its I/O thread.
 pub(crate) struct Channel {
@@ -90,6 +97,7 @@ pub(crate) async fn connect(
         if !after.is_zero() {
             thread.handle.sleep(after).await;
         }
+        debug!(address = %target.address, transport = %target.transport, "opening a connection");
         let connected = connect::stream(&thread.handle, &target).await;
         if connected.is_ok() || after.is_zero() || !target.dispatch.wants_another() {
             break connected;
@@ -98,7 +106,8 @@ pub(crate) async fn connect(
     };
     match connected {
         Err(error) => {
-            debug!(address = %target.address, %error, "connecting failed");
+            let (address, transport) = (target.address, target.transport);
+            debug!(%address, %transport, %error, "connecting failed");
             let _ = ready.fill(Err(ConnectCause::Io(Arc::new(error))));
             None
         }
@@ -305,6 +314,11 @@ impl Channel {
         }
     }
 
+    /// Whether the transport has keep-alives.
+    pub(crate) fn has_keep_alives(&self) -> bool {
+        self.target.transport == Transport::Nbt
+    }
+
     /// Whether the kernel closes the connection in good order when the process ends.
     pub(crate) fn ends_with_process(&self) -> bool {
         matches!(self.target.transport, Transport::Tcp | Transport::Nbt)
@@ -359,8 +373,7 @@ impl Channel {
                 }
                 Effect::Disconnect(violation) => {
                     debug!(peer = %self.handle.peer, reason = %violation, "disconnecting");
-                    let reason = ConnectCause::Violation(violation);
-                    state.reason.get_or_insert(reason);
+                    set_reason(state, ConnectCause::Violation(violation));
                     self.end();
                 }
             }
@@ -423,7 +436,38 @@ impl Channel {
         }
     }
 
+    fn log_end(&self, reason: &str) {
+        let peer = self.handle.peer;
+        match self.target.dispatch.is_closing() {
+            true => debug!(%peer, reason, "connection closed"),
+            false => info!(%peer, reason, "channel lost"),
+        }
+    }
+
+    /// Logs the negotiated parameters of the session on this channel.
+    fn log_ready(&self, session: &Session) {
+        let Negotiated {
+            dialect,
+            cipher,
+            signing_algorithm,
+            ..
+        } = &session.negotiated;
+        info!(
+            peer = %self.handle.peer,
+            local = %self.handle.local,
+            transport = %self.target.transport,
+            %dialect,
+            cipher = cipher.map_or("none", Cipher::name),
+            signing = signing_algorithm.name(),
+            is_signed = session.signing_required,
+            is_encrypted = session.encrypt,
+            is_guest = session.is_guest,
+            "logged in"
+        );
+    }
+
     fn ready(&self, state: &mut State, session: &Arc<Session>) {
+        self.log_ready(session);
         let channel = Arc::clone(&self.handle);
         let is_wanted = self.target.dispatch.joined(channel, session);
         let is_heard = match state.ready.take() {
@@ -441,11 +485,8 @@ impl Channel {
     /// The transport failed: ends the connection.
     pub(crate) fn fail(&self, error: io::Error) {
         debug!(peer = %self.handle.peer, %error, "connection lost");
-        let mut state = self.state.borrow_mut();
-        state
-            .reason
-            .get_or_insert_with(|| ConnectCause::Io(Arc::new(error)));
-        drop(state);
+        let cause = ConnectCause::Io(Arc::new(error));
+        set_reason(&mut self.state.borrow_mut(), cause);
         self.end();
     }
 
@@ -545,6 +586,25 @@ impl Channel {
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// Sends NetBIOS keep-alives after idle times, so that routers do not forget the connection.
+    /// The server ignores them. RFC 1002 4.3.7
+    pub(crate) async fn keep_alive(self: Rc<Self>) {
+        let interval = self.target.config.echo_interval / KEEP_ALIVES_PER_ECHO;
+        let mut last = None;
+        loop {
+            let sleep = pin!(self.io().sleep(interval));
+            if let Either::Second(()) = either(sleep, pin!(self.ended.raised())).await {
+                return;
+            }
+            let mut sent = self.handle.sent.load(Ordering::Relaxed);
+            if last == Some(sent) {
+                self.answer_raw(&KEEP_ALIVE);
+                sent += KEEP_ALIVE.len() as u64;
+            }
+            last = Some(sent);
+        }
+    }
+
     /// Queues a response of the transport itself.
     pub(crate) fn answer_raw(&self, bytes: &[u8]) {
         if !bytes.is_empty() {
@@ -561,8 +621,8 @@ impl Channel {
         let is_useful = self.target.dispatch.left(self.handle.key, &reason);
         let mut state = self.state.borrow_mut();
         if let Some(ready) = state.ready.take() {
-            let closed = ConnectCause::Violation(proto::client::Violation::Closed);
-            let cause = state.reason.clone().unwrap_or(closed);
+            set_reason(&mut state, ConnectCause::Violation(Violation::Closed));
+            let cause = state.reason.clone().expect("it was set");
             let _ = ready.fill(Err(cause));
         }
         let lost = state.calls.take_lost();
@@ -577,7 +637,7 @@ impl Channel {
             call.fail(Cause::Lost(Arc::clone(&reason)));
         }
         if self.has_joined.get() {
-            info!(peer = %self.handle.peer, %reason, "channel lost");
+            self.log_end(&reason);
         }
         let session = self.target.dispatch.session().filter(|_| is_useful)?;
         Some(Open {
@@ -690,6 +750,15 @@ impl Channel {
             self.memory_released.raised().await;
         }
     }
+}
+
+/// Sets the reason of the end, unless an earlier one is known.
+fn set_reason(state: &mut State, cause: ConnectCause) {
+    let State { core, reason, .. } = state;
+    reason.get_or_insert_with(|| match core.negotiated() {
+        Some(_) => cause,
+        None => cause.before_negotiation(),
+    });
 }
 
 /// One step of the login, with the server's token; `None` for the first step.

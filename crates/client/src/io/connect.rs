@@ -3,12 +3,13 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Instant;
 
 use net::{Framing, Stream, Transport};
 use ring::{Handle, Part};
 use wire::nbt::{FRAME_HEADER_LEN, NetbiosName, SessionHeader, SessionPacketType, SessionRequest};
 
-use crate::error::Error;
+use crate::error::{Error, NotSmb};
 use crate::io::message::Target;
 use crate::io::slot::slot;
 use crate::io::{quic, smbdirect};
@@ -44,22 +45,24 @@ pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Er
 
 /// Connects within the time limit.
 pub(crate) async fn stream(handle: &Handle, target: &Target) -> io::Result<(Stream, Framing)> {
+    let started = Instant::now();
     let timed = handle.timeout(target.connect_timeout, by_transport(handle, target));
     let stream = timed
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    if target.transport == Transport::Nbt {
+        let left = target.connect_timeout.saturating_sub(started.elapsed());
+        let asking = handle.timeout(left, ask_for_session(handle, &stream));
+        let asked = asking.await;
+        asked.unwrap_or_else(|_| Err(not_netbios("the NetBIOS session request timed out")))?;
+    }
     Ok((stream, Framing::established(target.transport)))
 }
 
 /// Connects by the transport of the target.
 async fn by_transport(handle: &Handle, target: &Target) -> io::Result<Stream> {
     match target.transport {
-        Transport::Tcp => tcp(handle, target).await,
-        Transport::Nbt => {
-            let stream = tcp(handle, target).await?;
-            ask_for_session(handle, &stream).await?;
-            Ok(stream)
-        }
+        Transport::Tcp | Transport::Nbt => tcp(handle, target).await,
         Transport::Quic => quic::stream(handle, target.address, &target.tls, &target.quic).await,
         Transport::SmbDirect => smbdirect::stream(handle, target.address, &target.rdma).await,
     }
@@ -83,16 +86,34 @@ async fn ask_for_session(handle: &Handle, stream: &Stream) -> io::Result<()> {
     };
     let mut bytes = Vec::new();
     request.encode(&mut bytes);
-    stream.send(vec![Part::Bytes(bytes)]).await.0?;
-    let buffer = handle.pool().take_or_wait(RESPONSE_MAX).await;
-    let (result, buffer) = stream.recv_into(buffer, 0..FRAME_HEADER_LEN).await;
-    result?;
-    let header = *buffer.first_chunk().expect("the buffer has more bytes");
-    match SessionHeader::decode(header) {
-        Ok(header) if header.packet_type == SessionPacketType::POSITIVE_RESPONSE => Ok(()),
-        _ => Err(io::Error::new(
-            io::ErrorKind::ConnectionRefused,
-            "the server refuses a NetBIOS session",
-        )),
+    let closed = |error: io::Error| not_netbios(&error.to_string());
+    stream
+        .send(vec![Part::Bytes(bytes)])
+        .await
+        .0
+        .map_err(closed)?;
+    let mut buffer = handle.pool().take_or_wait(RESPONSE_MAX).await;
+    loop {
+        let (result, back) = stream.recv_into(buffer, 0..FRAME_HEADER_LEN).await;
+        result.map_err(closed)?;
+        buffer = back;
+        let header = *buffer.first_chunk().expect("the buffer has more bytes");
+        let header = SessionHeader::decode(header);
+        match header.map(|header| (header.packet_type, header.length)) {
+            Ok((SessionPacketType::POSITIVE_RESPONSE, 0)) => return Ok(()),
+            Ok((SessionPacketType::KEEP_ALIVE, 0)) => {}
+            Ok((SessionPacketType::NEGATIVE_RESPONSE, _)) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::ConnectionRefused,
+                    "the server refuses a NetBIOS session",
+                ));
+            }
+            _ => return Err(not_netbios("its answer is no NetBIOS session response")),
+        }
     }
+}
+
+/// The peer does not speak the NetBIOS session service.
+fn not_netbios(why: &str) -> io::Error {
+    io::Error::other(NotSmb(why.to_owned()))
 }

@@ -240,7 +240,7 @@ impl Dispatch {
     }
 
     /// Whether the session is closing: servers disconnect on a request after LOGOFF.
-    fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.read(|channels| channels.is_closing)
     }
 

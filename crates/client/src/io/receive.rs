@@ -42,6 +42,9 @@ impl Channel {
     /// Serves the channel until its connection has ended and the server uses none of its memory.
     pub(crate) async fn serve(self: &Rc<Self>) {
         let sender = self.io().spawn(Rc::clone(self).send());
+        if self.has_keep_alives() {
+            self.io().spawn(Rc::clone(self).keep_alive());
+        }
         self.with_core(Connection::start);
         if let Err(error) = frames(self).await {
             self.fail(error);
@@ -113,7 +116,7 @@ impl FrameHandler for Channel {
 
     /// A client sends no answer to an invalid stream.
     fn refuse(&self, reason: &FrameError, _answer: &[u8]) {
-        tracing::warn!(%reason, "disconnecting");
+        self.fail(io::Error::new(io::ErrorKind::InvalidData, reason.clone()));
     }
 
     fn has_ended(&self) -> bool {
