@@ -44,7 +44,8 @@ struct Row {
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let connector = Connector::new(&arguments.connect);
     if !arguments.json {
-        let (total, used, available) = ("bytes", "used", "available");
+        let total = arguments.sizes.heading();
+        let (used, available) = ("used", "available");
         output::line(&format_args!(
             "{total:>18} {used:>18} {available:>18} use%  URL"
         ));

@@ -11,7 +11,7 @@ use crate::describe::FileDescription;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
-use crate::format::{parse_size, parse_time};
+use crate::format::{parse_size, parse_time_or_age};
 use crate::location::{Url, encode};
 use crate::output::Lines;
 use crate::report::{Report, lock};
@@ -41,11 +41,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     max_size: Option<u64>,
     /// Find files written at or after this time: 2026-01-31, 2026-01-31T12:00:00 (add Z for UTC),
-    /// @seconds since 1970, or `7d ago`.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// @seconds since 1970, or an age such as `1h` or `7d` (also `7d ago`).
+    #[arg(long, value_name = "TIME", value_parser = parse_time_or_age)]
     newer: Option<SystemTime>,
     /// Find files last written before this time.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_or_age)]
     older: Option<SystemTime>,
     /// Maximum depth of the search.
     #[arg(short = 'L', long, value_name = "N")]

@@ -34,6 +34,14 @@ pub(crate) struct SizeArguments {
 }
 
 impl SizeArguments {
+    /// The heading of a column of sizes: `bytes` for numbers without a unit.
+    pub(crate) fn heading(&self) -> &'static str {
+        match self.human {
+            true => "size",
+            false => "bytes",
+        }
+    }
+
     /// Formats a number of bytes as the options require.
     pub(crate) fn shown(&self, bytes: u64) -> String {
         match self.human {
@@ -43,26 +51,59 @@ impl SizeArguments {
     }
 }
 
-/// Formats a size with at most four digits and a binary unit: `512`, `1.5 KiB`, `20 GiB`.
+/// Formats a size with at most four digits and a binary unit: `512 B`, `1.5 KiB`, `20 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"];
-    let mut unit = 0;
-    let mut scaled = bytes as f64;
-    while scaled >= 1023.5 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 || scaled >= 9.95 {
-        format!("{scaled:.0}{}", UNITS[unit])
+    let (scaled, unit) = scaled(bytes as f64);
+    if unit == "B" || scaled >= 9.95 {
+        format!("{scaled:.0} {unit}")
     } else {
-        format!("{scaled:.1}{}", UNITS[unit])
+        format!("{scaled:.1} {unit}")
     }
 }
 
-/// Formats a transfer rate.
+/// Formats a transfer rate in the style of [`size`]: `3.3 KiB/s`.
 pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     let seconds = time.as_secs_f64().max(1e-6);
     format!("{}/s", size((bytes as f64 / seconds) as u64))
+}
+
+/// Formats a measured rate in bytes per second with three digits: `1.95 GiB/s`.
+pub(crate) fn measured_rate(bytes_per_second: f64) -> String {
+    let (scaled, unit) = scaled(bytes_per_second);
+    format!("{} {unit}/s", three_digits(scaled))
+}
+
+/// Formats a measured time with three digits: `71.2 us`, `5.70 ms`, `1.25 s`.
+pub(crate) fn measured_time(seconds: f64) -> String {
+    let (scaled, unit) = match seconds {
+        short if short < 999.5e-6 => (short * 1e6, "us"),
+        medium if medium < 999.5e-3 => (medium * 1e3, "ms"),
+        long => (long, "s"),
+    };
+    format!("{} {unit}", three_digits(scaled))
+}
+
+/// Divides a number of bytes until it has at most four digits before the point.
+fn scaled(bytes: f64) -> (f64, &'static str) {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut scaled, mut unit) = (bytes, "B");
+    for larger in UNITS {
+        if scaled < 1023.5 {
+            break;
+        }
+        scaled /= 1024.0;
+        unit = larger;
+    }
+    (scaled, unit)
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value {
+        large if large >= 99.95 => 0,
+        medium if medium >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
 }
 
 /// Formats a time in the time zone of this machine.
@@ -114,6 +155,15 @@ pub(crate) fn parse_time(text: &str) -> Result<SystemTime, String> {
         .to_zoned(TimeZone::system())
         .map(|zoned| zoned.timestamp().into())
         .map_err(|error| error.to_string())
+}
+
+/// Parses a time as [`parse_time`] does, or an age without the word "ago", such as `1h` or `7d`.
+pub(crate) fn parse_time_or_age(text: &str) -> Result<SystemTime, String> {
+    let is_age = text.parse::<Span>().is_ok_and(|span| span.signum() >= 0);
+    match is_age && !text.ends_with(" ago") {
+        true => parse_time(&format!("{text} ago")),
+        false => parse_time(text),
+    }
 }
 
 /// Parses a number of bytes, such as `4096`, `64k`, `1MiB` or `2G`. All units are powers of 1,024.
@@ -195,8 +245,9 @@ mod tests {
     #[test]
     fn sizes_are_short() {
         for (bytes, text) in [
-            (0, "0"),
-            (1023, "1023"),
+            (0, "0 B"),
+            (13, "13 B"),
+            (1023, "1023 B"),
             (1024, "1.0 KiB"),
             (1536, "1.5 KiB"),
             (10 * 1024, "10 KiB"),
@@ -205,6 +256,37 @@ mod tests {
             (u64::MAX, "16 EiB"),
         ] {
             assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn measurements_have_three_digits() {
+        assert_eq!(rate(6600, Duration::from_secs(2)), "3.2 KiB/s");
+        assert_eq!(measured_rate(0.0), "0.00 B/s");
+        assert_eq!(measured_rate(2000.0 * 1048576.0), "1.95 GiB/s");
+        for (seconds, text) in [
+            (0.0, "0.00 us"),
+            (71.234e-6, "71.2 us"),
+            (0.9996e-3, "1.00 ms"),
+            (5697.5e-6, "5.70 ms"),
+            (0.25, "250 ms"),
+            (12.345, "12.3 s"),
+        ] {
+            assert_eq!(measured_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn an_age_needs_no_word() {
+        for (text, hours) in [("1h", 1), ("90m", 1), ("7d", 168), ("2h ago", 2)] {
+            let age = parse_time_or_age(text).expect("a time").elapsed();
+            let age = age.expect("the past").as_secs() / 3600;
+            // A day with a change of daylight saving time is an hour longer or shorter.
+            assert!(age.abs_diff(hours) <= 1, "{text}: {age} hours");
+        }
+        assert!(parse_time_or_age("2026-01-31").is_ok());
+        for text in ["-7d", "7", "", "yesterday"] {
+            assert!(parse_time_or_age(text).is_err(), "{text}");
         }
     }
 

@@ -50,11 +50,8 @@ fn text(path: &FilePath, info: &FileInfo) -> String {
     let mut rows = vec![
         ("path", path.to_string()),
         ("kind", info.kind.name().to_owned()),
-        (
-            "size",
-            format!("{} ({})", info.size, format::size(info.size)),
-        ),
-        ("on disk", info.allocation.to_string()),
+        ("size", exact_size(info.size)),
+        ("on disk", exact_size(info.allocation)),
         ("attributes", attributes),
     ];
     if let Some(created) = info.created {
@@ -70,4 +67,12 @@ fn text(path: &FilePath, info: &FileInfo) -> String {
         .map(|(key, value)| format!("{key:<12}{value}"))
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// The number of bytes, and the same in a larger unit if it is long.
+fn exact_size(bytes: u64) -> String {
+    match bytes < 1024 {
+        true => format::size(bytes),
+        false => format!("{bytes} B ({})", format::size(bytes)),
+    }
 }

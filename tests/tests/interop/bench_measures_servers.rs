@@ -160,7 +160,7 @@ fn depths_and_channels_are_drawn(transport: &str) -> Result<()> {
     // One line of names, and one for each of three depths with each of two numbers of channels.
     ensure!(text.lines().count() == 7, "{text}");
     let drawing = fs::read_to_string(bench.0.client.local("out.svg"))?;
-    ensure!(drawing.contains("2 channels") && drawing.contains("GB/s"));
+    ensure!(drawing.contains("2 channels") && drawing.contains("GiB/s"));
     Ok(())
 }
 

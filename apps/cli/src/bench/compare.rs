@@ -73,8 +73,8 @@ type Value = fn(&Report) -> Option<f64>;
 
 /// The rows of the table: a label, and the figure of a report.
 const ROWS: [(&str, Value); 6] = [
-    ("GB/s", |report| {
-        (report.bytes > 0).then(|| report.gb_per_second())
+    ("GiB/s", |report| {
+        (report.bytes > 0).then(|| report.gib_per_second())
     }),
     ("operations/s", |report| Some(report.ops_per_second())),
     ("p50 us", |report| Some(report.latency_us.p50)),
@@ -113,7 +113,7 @@ mod tests {
         let text = table(&[(slow.clone(), fast.clone()), (slow, fast)]);
         let row = text
             .lines()
-            .find(|line| line.starts_with("GB/s"))
+            .find(|line| line.starts_with("GiB/s"))
             .expect("given");
         assert!(row.ends_with("2.00  2.00 - 2.00"), "{row}");
         assert!(!text.contains("server CPU"), "{text}");

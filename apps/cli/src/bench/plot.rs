@@ -30,7 +30,7 @@ pub(crate) fn draw(path: &Path, reports: &[Report]) -> Result<()> {
         .first()
         .ok_or_else(|| anyhow!("there is nothing to draw"))?;
     let unit = if first.bytes > 0 {
-        "GB/s"
+        "GiB/s"
     } else {
         "operations/s"
     };
@@ -94,7 +94,7 @@ mod tests {
             .collect();
         draw(&path, &reports).expect("given");
         let text = std::fs::read_to_string(&path).expect("given");
-        assert!(text.contains("<svg") && text.contains("GB/s"));
+        assert!(text.contains("<svg") && text.contains("GiB/s"));
         assert!(text.contains("1 channels") && text.contains("4 channels"));
         assert!(draw(&path, &[]).is_err());
     }

@@ -5,10 +5,13 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::record::Record;
-use crate::format::count;
+use crate::format::{count, measured_rate, measured_time, size};
 
 /// Version of the JSON form. It changes when a field is renamed, removed or given another meaning.
 const VERSION: u32 = 2;
+
+/// Bytes per GiB.
+const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The result of one run.
 #[derive(Clone, Debug, Serialize)]
@@ -69,9 +72,32 @@ impl Latency {
             max: record.max_us(),
         }
     }
+
+    /// The percentiles for people.
+    fn line(&self) -> String {
+        let columns = [
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p99", self.p99),
+            ("p99.9", self.p99_9),
+            ("max", self.max),
+        ];
+        let shown = columns.map(|(name, us)| format!("{name} {}", measured_time(us / 1e6)));
+        shown.join("  ")
+    }
 }
 
 impl Report {
+    /// Throughput in bytes per second.
+    fn bytes_per_second(&self) -> f64 {
+        ratio(self.bytes as f64, self.seconds)
+    }
+
+    /// Throughput in GiB (2^30 bytes) per second.
+    pub(crate) fn gib_per_second(&self) -> f64 {
+        self.bytes_per_second() / GIB
+    }
+
     /// Throughput in 10^9 bytes per second.
     pub(crate) fn gb_per_second(&self) -> f64 {
         ratio(self.bytes as f64 / 1e9, self.seconds)
@@ -82,23 +108,22 @@ impl Report {
         ratio(self.ops as f64, self.seconds)
     }
 
-    /// The figure that decides which server is faster: GB/s, or operations per second for workloads
-    /// without data.
+    /// The figure that decides which server is faster: GiB/s, or operations per second for
+    /// workloads without data.
     pub(crate) fn rate(&self) -> f64 {
         if self.bytes > 0 {
-            self.gb_per_second()
+            self.gib_per_second()
         } else {
             self.ops_per_second()
         }
     }
 
-    /// Formats `cpu` seconds as seconds per 10^9 bytes, or as microseconds per operation for
-    /// workloads without data.
+    /// Formats `cpu` seconds as time per GiB, or as time per operation for workloads without data.
     fn cost(&self, cpu: f64) -> String {
         if self.bytes > 0 {
-            format!("{:.3} s/GB", ratio(cpu, self.bytes as f64 / 1e9))
+            format!("{}/GiB", measured_time(ratio(cpu, self.bytes as f64 / GIB)))
         } else {
-            format!("{:.1} us/op", ratio(cpu * 1e6, self.ops as f64))
+            format!("{}/op", measured_time(ratio(cpu, self.ops as f64)))
         }
     }
 
@@ -111,23 +136,16 @@ impl Report {
         };
         row("workload", &self.what());
         row("server", &format!("{} ({})", self.url, self.session));
-        row("working set", &bytes(self.working_set));
+        row("working set", &size(self.working_set));
         row("time", &format!("{:.2} s", self.seconds));
         if self.bytes > 0 {
-            row("throughput", &format!("{:.3} GB/s", self.gb_per_second()));
+            row("throughput", &measured_rate(self.bytes_per_second()));
         }
         row(
             "operations",
             &format!("{:.0} /s ({} in all)", self.ops_per_second(), self.ops),
         );
-        let latency = self.latency_us;
-        row(
-            "latency",
-            &format!(
-                "p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1} us",
-                latency.p50, latency.p90, latency.p99, latency.p99_9, latency.max
-            ),
-        );
+        row("latency", &self.latency_us.line());
         row("client CPU", &self.cost(self.client_cpu));
         let server = self.server_cpu.map(|cpu| self.cost(cpu));
         row(
@@ -141,7 +159,7 @@ impl Report {
 
     fn what(&self) -> String {
         let size = if self.io_size > 0 {
-            format!(" of {}", bytes(self.io_size))
+            format!(" of {}", size(self.io_size))
         } else {
             String::new()
         };
@@ -209,21 +227,6 @@ fn ratio(dividend: f64, divisor: f64) -> f64 {
     }
 }
 
-/// Formats a number of bytes in the largest unit that divides it, or else with two decimals.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
-    match UNITS.iter().find(|(unit, _)| count >= *unit) {
-        Some((unit, name)) if count.is_multiple_of(*unit) => format!("{} {name}", count / unit),
-        Some((unit, name)) => format!("{:.2} {name}", count as f64 / *unit as f64),
-        None => format!("{count} B"),
-    }
-}
-
 #[cfg(test)]
 pub(crate) fn example() -> Report {
     Report {
@@ -261,12 +264,13 @@ mod tests {
     fn the_table_says_what_ran_and_how_fast() {
         let table = example().table();
         assert!(
-            table.contains("read of 1 MiB, depth 16, 1 channel, 2 connections"),
+            table.contains("read of 1.0 MiB, depth 16, 1 channel, 2 connections"),
             "{table}"
         );
-        assert!(table.contains("working set   1.50 GiB"), "{table}");
-        assert!(table.contains("2.097 GB/s"), "{table}");
-        assert!(table.contains("0.238 s/GB"), "{table}");
+        assert!(table.contains("working set   1.5 GiB"), "{table}");
+        assert!(table.contains("throughput    1.95 GiB/s"), "{table}");
+        assert!(table.contains("p50 1.00 us  p90 2.00 us"), "{table}");
+        assert!(table.contains("256 ms/GiB"), "{table}");
         assert!(table.contains("not measured (not on this host)"), "{table}");
     }
 
@@ -275,8 +279,8 @@ mod tests {
         let mut report = example();
         report.bytes = 0;
         report.io_size = 0;
-        assert!(report.table().contains("250.0 us/op"), "{}", report.table());
-        assert!(!report.table().contains("GB/s"));
+        assert!(report.table().contains("250 us/op"), "{}", report.table());
+        assert!(!report.table().contains("GiB/s"));
         assert!((report.rate() - 2000.0).abs() < 1e-9);
     }
 

@@ -19,6 +19,7 @@ use super::report::{Latency, Report};
 use super::session_factory::SessionFactory;
 use super::setting::Setting;
 use super::test_files::{SessionFiles, TestFiles, drop_caches, pattern_number};
+use crate::format::measured_rate;
 use crate::output::note_text;
 
 /// Interval between updates of the progress line.
@@ -78,12 +79,12 @@ pub(crate) fn run(
 /// Dialect, protection and transports of a session.
 fn session_line(info: &SessionInfo) -> String {
     let protection = match (info.is_encrypted, info.is_signed, info.cipher) {
-        (true, _, Some(cipher)) => format!("encrypted with {cipher:?}"),
-        (_, true, _) => format!("signed with {:?}", info.signing_algorithm),
+        (true, _, Some(cipher)) => format!("encrypted with {}", cipher.name()),
+        (_, true, _) => format!("signed with {}", info.signing_algorithm.name()),
         _ => "neither signed nor encrypted".to_owned(),
     };
     format!(
-        "{:?}, {protection}, over {}",
+        "SMB {}, {protection}, over {}",
         info.dialect,
         counted(&transports(info))
     )
@@ -175,8 +176,8 @@ fn show_rates(progress: &Progress, is_over: &AtomicBool) {
         let (ops, bytes) = progress.so_far();
         let seconds = elapsed.as_secs_f64();
         let rate = (ops - last.1.0) as f64 / seconds;
-        let gb = (bytes - last.1.1) as f64 / 1e9 / seconds;
-        note_text(&format!("\r{gb:9.3} GB/s {rate:12.0} ops/s "));
+        let bytes_per_second = measured_rate((bytes - last.1.1) as f64 / seconds);
+        note_text(&format!("\r{bytes_per_second:>12} {rate:12.0} ops/s "));
         last = (Instant::now(), (ops, bytes));
     }
     note_text(&format!("\r{:40}\r", ""));
