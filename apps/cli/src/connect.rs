@@ -24,6 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, ExpandedPath, FilePath, LocalPath, RemotePath};
 use crate::format::parse_size;
 use crate::location::{Location, Url};
+use crate::log::LogArguments;
 use crate::names::LocalNames;
 use crate::report::lock;
 use crate::session_key::SessionKey;
@@ -122,6 +123,8 @@ pub(crate) struct ConnectArguments {
     certificates: CertificateArguments,
     #[command(flatten)]
     pub(crate) login: LoginArguments,
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
 }
 
 fn parse_dialect(text: &str) -> Result<Dialect, String> {

@@ -129,7 +129,7 @@ fn transfer(arguments: &CopyArguments, report: &Report, work: impl FnOnce(&Trans
     let policy = arguments
         .transfer
         .policy(arguments.preserve, &arguments.connect);
-    let progress = Progress::start(arguments.output, report);
+    let progress = Progress::start(arguments.output, &arguments.connect.log, report);
     work(&Transfer::new(policy, report, &progress, &interrupt));
     progress.finish(report);
 }

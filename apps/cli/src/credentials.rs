@@ -62,7 +62,7 @@ impl LoginArguments {
         let domain = domain.or_else(|| known.as_ref().and_then(|login| login.domain.clone()));
         let user = user
             .or_else(|| known.as_ref().and_then(|login| login.user.clone()))
-            .or_else(|| env::var("USER").ok().filter(|user| !user.is_empty()))
+            .or_else(|| user_of_process(env::var("USER").ok(), unix_account))
             .ok_or_else(|| {
                 Failure::usage(
                     url,
@@ -135,6 +135,19 @@ impl LoginArguments {
     }
 }
 
+/// The user name without any other: the variable `USER`, or else the Unix account of the process,
+/// because cron and containers do not set the variable.
+fn user_of_process(
+    variable: Option<String>,
+    account: impl FnOnce() -> Option<String>,
+) -> Option<String> {
+    variable.filter(|user| !user.is_empty()).or_else(account)
+}
+
+fn unix_account() -> Option<String> {
+    smbeam_server::account_name(rustix::process::getuid().as_raw())
+}
+
 /// Reads the first line of a file. `-` is standard input.
 fn read_password(path: &Path) -> Outcome<String> {
     let failed = |error: io::Error| Failure::local(&shown(path), &error);
@@ -185,6 +198,16 @@ mod tests {
         assert_eq!(named(Some("W\\bob"), "//nas/d"), pair(Some("W"), "bob"));
         assert_eq!(named(Some("W;bob"), "//nas/d"), pair(Some("W"), "bob"));
         assert_eq!(named(None, "smb://W;a@nas"), pair(Some("W"), "a"));
+    }
+
+    #[test]
+    fn a_process_without_the_variable_has_the_name_of_its_account() {
+        let account = || Some("daemon".to_owned());
+        let user = |variable: Option<&str>| user_of_process(variable.map(str::to_owned), account);
+        assert_eq!(user(Some("alice")).as_deref(), Some("alice"));
+        assert_eq!(user(Some("")).as_deref(), Some("daemon"));
+        assert_eq!(user(None).as_deref(), Some("daemon"));
+        assert_eq!(user_of_process(None, || None), None);
     }
 
     #[test]

@@ -43,6 +43,54 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// All codes, with their meanings.
+    const ALL: [(Self, &str); 14] = [
+        (Self::Success, "Everything succeeded."),
+        (
+            Self::Failed,
+            "A part failed, or the failure has no other code.",
+        ),
+        (
+            Self::Usage,
+            "Invalid arguments, or an invalid file that the command line names.",
+        ),
+        (
+            Self::Unreachable,
+            "The server cannot be found, reached or trusted, or does not speak SMB.",
+        ),
+        (Self::LoginRefused, "The server refused the login."),
+        (Self::NotFound, "No such file, directory, share or user."),
+        (Self::Denied, "Permission denied."),
+        (Self::Full, "No space left, on the server or this machine."),
+        (
+            Self::InUse,
+            "Another client has the file open or locked, or the address is in use.",
+        ),
+        (Self::Lost, "The connection was lost."),
+        (
+            Self::Exists,
+            "The name exists already, or the directory is not empty.",
+        ),
+        (Self::BadName, "Invalid file name."),
+        (
+            Self::Differs,
+            "Source and target differ, or the source changed during the copy.",
+        ),
+        (Self::Interrupted, "Interrupted by Ctrl-C or SIGTERM."),
+    ];
+
+    /// The codes as a section of a help text.
+    pub(crate) fn help() -> String {
+        let rows = Self::ALL.map(|(exit, meaning)| format!("  {:>3}  {meaning}", exit as u8));
+        format!("Exit codes of all commands:\n{}", rows.join("\n"))
+    }
+
+    /// The codes as a section of a manual page. man(7)
+    pub(crate) fn manual() -> String {
+        let rows = Self::ALL.map(|(exit, meaning)| format!(".TP\n{}\n{meaning}\n", exit as u8));
+        format!(".SH \"EXIT STATUS\"\n{}", rows.concat())
+    }
+
     /// The exit code for an error of a command that runs or manages a server.
     pub(crate) fn of_server(error: &anyhow::Error) -> Self {
         error.chain().find_map(of_cause).unwrap_or(Self::Failed)
@@ -205,6 +253,20 @@ mod tests {
         };
         assert_eq!(code(used.into()), Exit::InUse);
         assert_eq!(code(anyhow::anyhow!("no reason")), Exit::Failed);
+    }
+
+    #[test]
+    fn the_documentation_has_every_code() {
+        let page = include_str!("../../../docs/cli.md");
+        for (exit, _) in Exit::ALL {
+            let code = exit as u8;
+            assert!(
+                page.contains(&format!("\n| {code} | ")),
+                "{code} is not in cli.md"
+            );
+            assert!(Exit::help().contains(&format!(" {code}  ")), "{code}");
+        }
+        assert!(Exit::manual().contains("\n.TP\n130\nInterrupted"));
     }
 
     #[test]

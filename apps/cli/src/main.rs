@@ -24,6 +24,7 @@ mod get;
 mod input;
 mod interrupt;
 mod location;
+mod log;
 mod ls;
 mod man;
 mod mkdir;
@@ -49,8 +50,10 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use exit::Exit;
+use location::Url;
 use report::Report;
 
 /// The introduction in the help. It is not a doc comment, because rustdoc would see links in it.
@@ -60,7 +63,7 @@ const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space
 
 /// An SMB 3.1.1 file server and client for Linux in user space.
 #[derive(Debug, Parser)]
-#[command(name = "smbeam", version, about, long_about = NAMES)]
+#[command(name = "smbeam", version, about, long_about = NAMES, after_long_help = Exit::help())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -123,7 +126,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let (cli, matches) = match parse() {
+        Ok(parsed) => parsed,
+        Err(error) => return reported(&error),
+    };
+    if let Some((name, command)) = matches.subcommand()
+        && name != "serve"
+    {
+        log::start(command);
+    }
+    let result = match cli.command {
         Command::Ls(arguments) => return client("ls", |report| ls::run(&arguments, report)),
         Command::Tree(arguments) => return client("tree", |report| tree::run(&arguments, report)),
         Command::Stat(arguments) => return client("stat", |report| stat::run(&arguments, report)),
@@ -171,9 +183,38 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::note(&format_args!("smbeam: {error:#}"));
-            exit::Exit::of_server(&error).into()
+            Exit::of_server(&error).into()
         }
     }
+}
+
+fn parse() -> Result<(Cli, ArgMatches), clap::Error> {
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    Ok((cli, matches))
+}
+
+/// Prints an error of the command line, or the help. A message repeats a wrong URL, so the password
+/// in it is replaced.
+fn reported(error: &clap::Error) -> ExitCode {
+    let mut text = error.render().to_string();
+    let mut has_password = false;
+    for argument in std::env::args_os() {
+        let argument = argument.to_string_lossy();
+        let shown = Url::without_password(&argument);
+        if shown != argument {
+            has_password = true;
+            text = text.replace(&*argument, &shown);
+        }
+    }
+    if has_password {
+        output::note_text(&text);
+    } else {
+        // A closed pipe has no reader to report to.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8))
 }
 
 /// Runs a client command, which reports its own failures.

@@ -7,11 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-/// The last section of the pages of client commands.
-const EXIT_CODES: &str = include_str!("man/exit_codes.roff");
-
-/// Commands that exit with 0 or 1 only.
-const OTHERS: [&str; 5] = ["serve", "user", "config", "completions", "man"];
+use crate::exit::Exit;
 
 /// Arguments of `smbeam man`.
 #[derive(Debug, Args)]
@@ -24,6 +20,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, command: Command) -> anyhow::Result<()> {
     let directory = &arguments.directory;
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    // Each page has the exit codes in their own section.
+    let command = command.after_long_help(None::<&str>);
     let mut command = command.disable_help_subcommand(true);
     command.build();
     write(directory, &command, "smbeam")
@@ -42,12 +40,7 @@ fn write(directory: &Path, command: &Command, name: &str) -> anyhow::Result<()> 
     }
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page)?;
-    let is_client = !OTHERS
-        .iter()
-        .any(|other| name.starts_with(&format!("smbeam-{other}")));
-    if is_client {
-        page.extend_from_slice(EXIT_CODES.as_bytes());
-    }
+    page.extend_from_slice(Exit::manual().as_bytes());
     let path = directory.join(format!("{name}.1"));
     fs::write(&path, page).with_context(|| path.display().to_string())
 }

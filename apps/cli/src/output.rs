@@ -3,6 +3,11 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::Mutex;
+
+use indicatif::ProgressBar;
+
+use crate::report::lock;
 
 /// The exit code for SIGPIPE by the convention of shells: 128 + 13.
 const PIPE_CLOSED: i32 = 141;
@@ -49,6 +54,22 @@ pub(crate) fn note(line: &dyn Display) {
 /// As [`note`], for text with its own line ends, or for a progress line.
 pub(crate) fn note_text(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The progress bar on the terminal, if there is one.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Sets or removes the progress bar that [`beside_bar`] respects.
+pub(crate) fn set_bar(bar: Option<ProgressBar>) {
+    *lock(&BAR) = bar;
+}
+
+/// Runs `write` while the progress bar is not on the terminal.
+pub(crate) fn beside_bar(write: &dyn Fn()) {
+    match &*lock(&BAR) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
 }
 
 /// Ends the program if standard output is closed or fails.

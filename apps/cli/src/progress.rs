@@ -1,35 +1,34 @@
 //! Progress of a transfer: a bar on a terminal, or one line at the end.
 
+use std::fmt::Write;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 
+use crate::describe::json;
 use crate::format;
-use crate::output::note;
+use crate::log::LogArguments;
+use crate::output::{beside_bar, note, set_bar};
 use crate::report::Report;
 
 /// Interval between updates of the bar.
 const TICK: Duration = Duration::from_millis(100);
-const TEMPLATE: &str = "{bar:24} {percent:>3}% {bytes}/{total_bytes} {binary_bytes_per_sec} \
-     {eta} left  {msg}";
+const TEMPLATE: &str = "{bar:24} {percent:>3}% {done}/{total} {rate} {eta} left  {msg}";
 /// The bar for data of unknown length.
-const UNKNOWN_LENGTH: &str = "{bytes} {binary_bytes_per_sec} {elapsed}";
+const UNKNOWN_LENGTH: &str = "{done} {rate} {elapsed}";
 
 /// Options for the output of a transfer.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
-    /// Print only errors.
-    #[arg(short, long)]
+    /// Print only errors; with --dry-run, print only the total.
+    #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Print the name of each completed file.
-    #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
-    /// Print a summary as JSON at the end.
+    /// Print a summary as JSON at the end; with --dry-run, also one object for each action.
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
 }
@@ -37,6 +36,9 @@ pub(crate) struct OutputArguments {
 /// Counters of a transfer, and the bar that shows them.
 pub(crate) struct Progress {
     output: OutputArguments,
+    /// Whether to print the name of each completed file.
+    names_files: bool,
+    is_dry_run: bool,
     start: Instant,
     bar: Option<ProgressBar>,
     counts: Counts,
@@ -55,9 +57,51 @@ struct Counts {
     renamed: AtomicU64,
 }
 
+/// An action that a dry run reports instead of doing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Action {
+    /// Create a directory.
+    Create,
+    /// Copy a file to a path without a file.
+    Copy,
+    /// Copy a file over an existing one.
+    Update,
+    /// Remove a file or directory.
+    Remove,
+    /// Give a file or directory the case of the source's name.
+    Rename,
+}
+
+impl Action {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Copy => "copy",
+            Self::Update => "update",
+            Self::Remove => "remove",
+            Self::Rename => "rename",
+        }
+    }
+}
+
+/// An action of a dry run in JSON.
+#[derive(Serialize)]
+struct PlannedAction {
+    action: Action,
+    path: String,
+    /// The new path of [`Action::Rename`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    bytes: u64,
+}
+
 /// The summary at the end.
 #[derive(Serialize)]
 struct Summary {
+    /// Whether the counters are those of a dry run. A run with changes does not have the field.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_dry_run: bool,
     files: u64,
     bytes: u64,
     #[serde(rename = "folders")]
@@ -71,20 +115,67 @@ struct Summary {
 
 impl Progress {
     /// Starts the clock, and the bar if standard error is a terminal.
-    pub(crate) fn start(output: OutputArguments, report: &Report) -> Self {
+    pub(crate) fn start(output: OutputArguments, log: &LogArguments, report: &Report) -> Self {
         let shows = !output.quiet && std::io::stderr().is_terminal();
         let bar = shows.then(new_bar);
         if let Some(bar) = &bar {
-            let through = bar.clone();
-            report.print_through(Some(Box::new(move |line| {
-                through.suspend(|| note(&line));
-            })));
+            set_bar(Some(bar.clone()));
+            report.print_through(Some(Box::new(|line| beside_bar(&|| note(&line)))));
         }
         Self {
             output,
+            names_files: log.names_files(),
+            is_dry_run: false,
             start: Instant::now(),
             bar,
             counts: Counts::default(),
+        }
+    }
+
+    /// Starts the clock of a dry run. It transfers nothing, so it has no bar.
+    pub(crate) fn dry_run(output: OutputArguments) -> Self {
+        Self {
+            output,
+            names_files: false,
+            is_dry_run: true,
+            start: Instant::now(),
+            bar: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Reports and counts an action that a dry run does not do. `bytes` is the size of the file; 0
+    /// for a directory.
+    pub(crate) fn would(&self, action: Action, path: &impl ToString, bytes: u64) {
+        self.plan(action, path.to_string(), None, bytes);
+    }
+
+    /// Reports and counts a rename that a dry run does not do.
+    pub(crate) fn would_rename(&self, from: &impl ToString, to: &impl ToString) {
+        self.plan(Action::Rename, from.to_string(), Some(to.to_string()), 0);
+    }
+
+    fn plan(&self, action: Action, path: String, to: Option<String>, bytes: u64) {
+        match action {
+            Action::Create => add(&self.counts.directories, 1),
+            Action::Remove => add(&self.counts.removed, 1),
+            Action::Rename => add(&self.counts.renamed, 1),
+            Action::Copy | Action::Update => {
+                add(&self.counts.bytes, bytes);
+                add(&self.counts.files, 1)
+            }
+        };
+        if self.output.json {
+            let planned = PlannedAction {
+                action,
+                path,
+                to,
+                bytes,
+            };
+            crate::output::line(&json(&planned));
+        } else if !self.output.quiet {
+            let to = to.map_or_else(String::new, |to| format!(" to {to}"));
+            note(&format_args!("would {} {path}{to}", action.verb()));
         }
     }
 
@@ -160,18 +251,10 @@ impl Progress {
         self.print_verbose(&format_args!("renamed {from} to {to}"));
     }
 
-    /// Prints a line if `--verbose` is given.
+    /// Prints a line beside the bar if `--verbose` is given.
     fn print_verbose(&self, text: &dyn std::fmt::Display) {
-        if self.output.verbose {
-            self.print_line(text);
-        }
-    }
-
-    /// Prints a line beside the bar. It does not report a failure.
-    pub(crate) fn print_line(&self, text: &dyn std::fmt::Display) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| note(text)),
-            None => note(text),
+        if self.names_files {
+            beside_bar(&|| note(text));
         }
     }
 
@@ -179,15 +262,15 @@ impl Progress {
     pub(crate) fn finish(&self, report: &Report) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+            set_bar(None);
             report.print_through(None);
         }
         let time = self.start.elapsed();
         let summary = self.summary(report, time);
         if self.output.json {
-            match serde_json::to_string(&summary) {
-                Ok(text) => crate::output::line(&text),
-                Err(error) => report.note(&error.to_string()),
-            }
+            crate::output::line(&json(&summary));
+        } else if self.is_dry_run {
+            note(&summary.dry_line());
         } else if !self.output.quiet {
             note(&summary.line(time));
         }
@@ -197,6 +280,7 @@ impl Progress {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counts = &self.counts;
         Summary {
+            is_dry_run: self.is_dry_run,
             files: count(&counts.files),
             bytes: count(&counts.bytes),
             directories: count(&counts.directories),
@@ -218,17 +302,35 @@ impl Summary {
             self.seconds,
             format::rate(self.bytes, time)
         );
+        self.add_others(&mut line, ["removed", "renamed"]);
+        line
+    }
+
+    fn dry_line(&self) -> String {
+        let mut line = format!(
+            "dry run: {}, {} to transfer",
+            format::count(self.files, "file"),
+            format::size(self.bytes)
+        );
+        if self.directories > 0 {
+            let directories = format::count(self.directories, "directory");
+            line.push_str(&format!(", {directories} to create"));
+        }
+        self.add_others(&mut line, ["to remove", "to rename"]);
+        line
+    }
+
+    fn add_others(&self, line: &mut String, [removed, renamed]: [&str; 2]) {
         for (count, word) in [
             (self.unchanged, "unchanged"),
-            (self.removed, "removed"),
-            (self.renamed, "renamed"),
+            (self.removed, removed),
+            (self.renamed, renamed),
             (self.failed, "failed"),
         ] {
             if count > 0 {
                 line.push_str(&format!(", {count} {word}"));
             }
         }
-        line
     }
 }
 
@@ -245,8 +347,32 @@ fn new_bar() -> ProgressBar {
 
 fn set_form(bar: &ProgressBar, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        bar.set_style(with_sizes(style));
     }
+}
+
+/// Adds the sizes of a template in the style of all other output. A bar has no place to report an
+/// error of `write!`.
+fn with_sizes(style: ProgressStyle) -> ProgressStyle {
+    let size = |bytes: u64, text: &mut dyn Write| {
+        let _ = text.write_str(&format::size(bytes));
+    };
+    style
+        .with_key(
+            "done",
+            move |state: &ProgressState, text: &mut dyn Write| {
+                size(state.pos(), text);
+            },
+        )
+        .with_key(
+            "total",
+            move |state: &ProgressState, text: &mut dyn Write| {
+                size(state.len().unwrap_or(state.pos()), text);
+            },
+        )
+        .with_key("rate", |state: &ProgressState, text: &mut dyn Write| {
+            let _ = write!(text, "{}/s", format::size(state.per_sec() as u64));
+        })
 }
 
 #[cfg(test)]
@@ -256,6 +382,7 @@ mod tests {
     #[test]
     fn the_sum_is_one_line() {
         let mut summary = Summary {
+            is_dry_run: false,
             files: 12,
             bytes: 3 << 30,
             directories: 2,
@@ -270,6 +397,29 @@ mod tests {
         summary.failed = 1;
         summary.unchanged = 7;
         assert!(summary.line(time).ends_with("7 unchanged, 1 failed"));
+    }
+
+    #[test]
+    fn a_dry_run_counts_what_it_would_do() {
+        let quiet = OutputArguments {
+            quiet: true,
+            ..OutputArguments::default()
+        };
+        let progress = Progress::dry_run(quiet);
+        progress.would(Action::Create, &"d", 0);
+        progress.would(Action::Copy, &"d/a", 1000);
+        progress.would(Action::Update, &"d/b", 1048);
+        progress.would(Action::Remove, &"c", 77);
+        let summary = progress.summary(&Report::new("sync"), Duration::ZERO);
+        assert_eq!(
+            summary.dry_line(),
+            "dry run: 2 files, 2.0 KiB to transfer, 1 directory to create, 1 to remove"
+        );
+        let text = json(&summary);
+        assert!(
+            text.starts_with("{\"is_dry_run\":true,\"files\":2,\"bytes\":2048"),
+            "{text}"
+        );
     }
 
     #[test]

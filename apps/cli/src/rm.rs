@@ -24,9 +24,6 @@ pub(crate) struct Arguments {
     /// Ignore files that do not exist.
     #[arg(short, long)]
     force: bool,
-    /// Print the name of each removed file.
-    #[arg(short, long)]
-    verbose: bool,
     /// Number of files to remove at the same time.
     #[arg(short, long, default_value = "16", value_name = "N", value_parser = 1..=256)]
     jobs: i64,
@@ -63,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         report,
         &interrupt,
         &|path| {
-            if arguments.verbose {
+            if arguments.connect.log.names_files() {
                 output::line(&format_args!("removed {path}"));
             }
         },

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Remove files and directories from the target that the source does not have.
     #[arg(long)]
     delete: bool,
-    /// Change nothing, only print what would be done.
+    /// Change nothing. Print each action that a sync would do, and the total.
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Do not set the times of files. The next sync then transfers them again.
@@ -83,7 +83,10 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         Ok(interrupt) => interrupt,
         Err(error) => return report.failed(&Failure::local("signals", &error)),
     };
-    let progress = Progress::start(arguments.output, report);
+    let progress = match arguments.dry_run {
+        true => Progress::dry_run(arguments.output),
+        false => Progress::start(arguments.output, &arguments.connect.log, report),
+    };
     Transfer::new(arguments.policy(), report, &progress, &interrupt).run(vec![item]);
     progress.finish(report);
 }

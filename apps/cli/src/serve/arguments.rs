@@ -7,6 +7,8 @@ use net::{Endpoint, Endpoints};
 use smbeam_client::RdmaChoice;
 use smbeam_server::config::{IoChoice, Levels, ListenAddress, LogFormat, LogSection, unplaced};
 
+use crate::log::LEVEL_VARIABLE;
+
 /// Arguments of `smbeam serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -43,7 +45,7 @@ pub(crate) struct Arguments {
     pub(super) io: Option<IoChoice>,
     /// Level of the log: off, error, warn, info, debug or trace, or a list such as
     /// `info,smbeam_server=debug`. Overrides the configuration file.
-    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level, env = LEVEL_VARIABLE)]
     pub(super) log_level: Option<String>,
     /// Format of the log: human or json. Overrides the configuration file.
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]

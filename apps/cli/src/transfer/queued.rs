@@ -8,6 +8,7 @@ use super::{Compare, Item, Transfer};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::file_path::{FileInfo, FilePath, RemotePath};
+use crate::progress::Action;
 
 /// Maximum number of reconnects for one file. A file that always breaks the connection is given up.
 const RECONNECTS_MAX: usize = 4;
@@ -144,9 +145,11 @@ impl Transfer<'_> {
             Existing::Unknown => None,
         };
         if self.policy.dry_run {
-            let word = if old.is_some() { "update" } else { "copy" };
-            self.progress
-                .print_line(&format_args!("would {word} {}", item.target));
+            let action = match old {
+                Some(_) => Action::Update,
+                None => Action::Copy,
+            };
+            self.progress.would(action, &item.target, item.info.size);
             return Ok(());
         }
         self.copy_file(item, old, file.read.take())

@@ -201,6 +201,41 @@ pub(super) fn remove_tree(
     }
 }
 
+/// Calls `each` for the entries of a tree and then for the tree itself, as [`remove_tree`] would
+/// remove them. `each` returns whether to continue.
+pub(super) fn each_in_tree(
+    path: &FilePath,
+    info: &FileInfo,
+    report: &Report,
+    each: &mut dyn FnMut(&FilePath, &FileInfo) -> bool,
+) {
+    let mut stack = vec![(path.clone(), *info, false)];
+    while let Some((path, info, is_done)) = stack.pop() {
+        if is_done || !matches!(own_kind(&path, info.kind), Ok(Kind::Directory)) {
+            if !each(&path, &info) {
+                return;
+            }
+            continue;
+        }
+        stack.push((path.clone(), info, true));
+        let listed = path.list(Detail::Brief, &mut |entry| {
+            let entry = entry.and_then(|entry| {
+                let below = path.listed(&entry.name);
+                let below = below.map_err(|error| Failure::name(&path, error))?;
+                Ok((below, entry.info, false))
+            });
+            match entry {
+                Ok(entry) => stack.push(entry),
+                Err(failure) => report.failed(&failure),
+            }
+            stack.len() <= MAX_WAITING
+        });
+        if let Err(failure) = listed {
+            fail(report, &failure);
+        }
+    }
+}
+
 /// Maximum number of entries that wait for removal.
 const MAX_WAITING: usize = 1 << 20;
 

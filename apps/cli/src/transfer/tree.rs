@@ -14,6 +14,7 @@ use super::{Compare, Transfer, jobs, part};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
+use crate::progress::Action;
 
 /// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
@@ -248,8 +249,7 @@ impl Transfer<'_> {
         if self.policy.dry_run {
             let is_new = target.lookup(true)?.is_none();
             if is_new {
-                self.progress
-                    .print_line(&format_args!("would create {target}"));
+                self.progress.would(Action::Create, target, 0);
             }
             return Ok(is_new);
         }
@@ -324,8 +324,7 @@ impl Transfer<'_> {
 
     fn rename(&self, from: &FilePath, to: &FilePath) -> Outcome {
         if self.policy.dry_run {
-            self.progress
-                .print_line(&format_args!("would rename {from} to {to}"));
+            self.progress.would_rename(from, to);
             return Ok(());
         }
         from.rename(to)?;
@@ -478,9 +477,11 @@ impl Transfer<'_> {
 
     fn remove_one(&self, path: &FilePath, info: &FileInfo) {
         if self.policy.dry_run {
-            self.progress
-                .print_line(&format_args!("would remove {path}"));
-            return;
+            return super::remove::each_in_tree(path, info, self.report, &mut |path, info| {
+                let bytes = if info.is_directory() { 0 } else { info.size };
+                self.progress.would(Action::Remove, path, bytes);
+                !self.is_over()
+            });
         }
         super::remove::remove_tree(path, info, self.report, &mut |path| {
             self.progress.removed(path);

@@ -27,6 +27,13 @@ const PARTS: [&str; 11] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct Levels(pub(crate) Targets);
 
+impl Levels {
+    /// Returns the filter for a subscriber of [`tracing`].
+    pub fn targets(&self) -> Targets {
+        self.0.clone()
+    }
+}
+
 impl FromStr for Levels {
     type Err = String;
 
