@@ -6,10 +6,10 @@ use std::sync::Arc;
 use proto::file::{FileOp, LocalEvent, LocalOpen, ShareId};
 use proto::server::config::{Share, ShareKind, SyncPolicy};
 use proto::token::Token;
-use tracing::{info, warn};
+use tracing::warn;
 use vfs::{FileSystem, posix};
 
-use crate::config::{ShareSection, SyncChoice};
+use crate::config::ShareSection;
 use crate::error::StartError;
 use crate::unix_account;
 
@@ -59,12 +59,6 @@ impl Shares {
             guest: section.guest,
             force_token: force_token(section)?,
         };
-        if section.sync == SyncChoice::Client {
-            info!(
-                share = name,
-                "sync = \"client\": FLUSH and write-through have no effect"
-            );
-        }
         let path = section.path.get_ref();
         let file_system =
             open_directory(id, section).map_err(|error| StartError::share(name, path, error))?;

@@ -16,7 +16,9 @@ use wire::{FileTime, Guid};
 
 use crate::accounts::Accounts;
 use crate::certificate::{self, Shown};
-use crate::config::{Config, IoChoice, PlacementChoice, TransportSecurity, dialect};
+use crate::config::{
+    Config, IoChoice, PlacementChoice, ShareSection, SyncChoice, TransportSecurity, dialect,
+};
 use crate::datapath::answer_limit;
 use crate::error::StartError;
 use crate::gate::{Gate, GateLimits};
@@ -72,6 +74,7 @@ impl Server {
         rustix::process::umask(rustix::fs::Mode::empty());
         allow_descriptors();
         let shares = Shares::open(&config.shares)?;
+        log_unsynced(config);
         let shared = Arc::new(shared(config, shares, accounts));
         let count = worker_count(config);
         let Reserved {
@@ -203,6 +206,18 @@ impl Server {
             .spawn(run);
         self.threads.push(thread.map_err(StartError::Thread)?);
         is_ready.recv().expect("a worker reports how it started")
+    }
+}
+
+/// Logs the shares on which clients cannot put data on stable storage.
+fn log_unsynced(config: &Config) {
+    let is_unsynced = |share: &&ShareSection| share.sync == SyncChoice::Client;
+    for share in config.shares.iter().filter(is_unsynced) {
+        let share = share.name.get_ref();
+        info!(
+            share,
+            "sync = \"client\": FLUSH and write-through have no effect"
+        );
     }
 }
 

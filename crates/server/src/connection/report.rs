@@ -151,7 +151,7 @@ fn shown(path: &str) -> String {
 fn access_name(access: NeededAccess) -> String {
     match access {
         NeededAccess::Open(access) => match status::access_names(access) {
-            names if names.is_empty() => format!("{:#x}", access.0),
+            names if names.is_empty() => "attributes".to_owned(),
             names => names.join(","),
         },
         NeededAccess::Add => "add".to_owned(),
