@@ -61,6 +61,11 @@ pub enum AccountKind {
     Anonymous,
 }
 
+/// A version of the driver's table of accounts. The driver uses a greater number after each change
+/// of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountsRevision(pub u64);
+
 /// The account that a session belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
@@ -70,4 +75,7 @@ pub struct Account {
     pub kind: AccountKind,
     /// User identity (Unix credentials and SIDs) with which file operations of the session run.
     pub token: Arc<Token>,
+    /// The version of the table of accounts in which the authenticator found the account. The
+    /// server refuses the login if `Server::end_account` names a later one.
+    pub revision: AccountsRevision,
 }

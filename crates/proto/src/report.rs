@@ -37,6 +37,8 @@ pub enum LoginRefusal {
     /// Sessions must be encrypted, and the client did not negotiate a cipher: its dialect is older
     /// than 3.0, or it does not support encryption.
     ClientCannotEncrypt,
+    /// The account was removed, disabled or changed during the login. See `Server::end_account`.
+    AccountChanged,
     /// The session does not exist any more, the connection must not use it, or a limit is reached.
     /// The client receives this status.
     Unusable(Status),
@@ -49,6 +51,7 @@ impl LoginRefusal {
             Self::GuestCannotSign | Self::GuestCannotEncrypt | Self::ClientCannotEncrypt => {
                 Status::ACCESS_DENIED
             }
+            Self::AccountChanged => Status::LOGON_FAILURE,
             Self::Unusable(status) => status,
         }
     }
@@ -66,6 +69,7 @@ impl fmt::Display for LoginRefusal {
             Self::GuestCannotSign => f.write_str("a guest cannot sign"),
             Self::GuestCannotEncrypt => f.write_str("a guest cannot encrypt"),
             Self::ClientCannotEncrypt => f.write_str("the client negotiated no encryption"),
+            Self::AccountChanged => f.write_str("the account changed during the login"),
             Self::Unusable(status) => write!(f, "the session cannot be used: {status:?}"),
         }
     }

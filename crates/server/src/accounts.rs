@@ -1,11 +1,13 @@
 //! The identity of the server in logins, and the accounts that may log in.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use auth::{
-    AcceptorConfig, GuestLogins, MechanismProvider, TargetNames, UserFile, UserFileError, Users,
+    AcceptorConfig, AccountChange, GuestLogins, MechanismProvider, TargetNames, UserFile,
+    UserFileError, Users,
 };
+use proto::login::AccountsRevision;
 use tracing::{error, info};
 use wire::upcase::upcased;
 
@@ -15,16 +17,22 @@ use crate::host_name::host_name;
 /// Longest NetBIOS name, in characters.
 const NETBIOS_NAME_MAX: usize = 15;
 
-/// The server's names for NTLM logins, and the accounts that may log in. After a change of the user
-/// file, the next login uses the new accounts.
+/// The server's names for NTLM logins, and the accounts that may log in. A running server notices
+/// changes of the user file within a second.
 #[derive(Debug)]
 pub struct Accounts {
     names: TargetNames,
     allows_anonymous: bool,
     guests: GuestLogins,
-    users: Mutex<Source>,
+    users: Mutex<VersionedUsers>,
     /// Mechanisms in addition to NTLM.
     mechanisms: Vec<Arc<dyn MechanismProvider>>,
+}
+
+#[derive(Debug)]
+struct VersionedUsers {
+    source: Source,
+    revision: AccountsRevision,
 }
 
 #[derive(Debug)]
@@ -65,7 +73,10 @@ impl Accounts {
             names: target_names(config.server.name.clone().unwrap_or_else(host_name)),
             allows_anonymous: config.shares.iter().any(|share| share.guest),
             guests: guest_logins(config),
-            users: Mutex::new(source),
+            users: Mutex::new(VersionedUsers {
+                source,
+                revision: AccountsRevision::default(),
+            }),
             mechanisms: Vec::new(),
         }
     }
@@ -81,41 +92,65 @@ impl Accounts {
         &self.names
     }
 
+    /// Returns true if the accounts can change while the server runs.
+    pub(crate) fn can_change(&self) -> bool {
+        matches!(self.lock().source, Source::File { .. })
+    }
+
     /// The accounts that may log in now. Reads the user file if it has changed, so it may block.
-    pub(crate) fn current(&self) -> Arc<AcceptorConfig> {
+    /// Calls `changed` for each account with logins that no longer count, before any login uses the
+    /// new accounts.
+    pub(crate) fn current(
+        &self,
+        changed: impl Fn(&str, AccountChange, AccountsRevision),
+    ) -> (Arc<AcceptorConfig>, AccountsRevision) {
         // The thread may still have the credentials of the last file operation, which cannot read
         // the user file. If it cannot restore those of the process, the accounts stay unchanged.
         let _ = vfs::identity::own();
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let users = match &mut *users {
+        let mut versioned = self.lock();
+        let VersionedUsers { source, revision } = &mut *versioned;
+        let users = match source {
             Source::Fixed(users) => Arc::clone(users),
             Source::File { file, error } => {
-                reload(file, error);
+                let earlier = file.users();
+                if reload(file, error) {
+                    revision.0 += 1;
+                    for (name, change) in file.users().changes_since(&earlier) {
+                        changed(&name, change, *revision);
+                    }
+                }
                 file.users()
             }
         };
-        Arc::new(AcceptorConfig {
+        let config = AcceptorConfig {
             names: self.names.clone(),
             users,
             allows_anonymous: self.allows_anonymous,
             guests: self.guests,
             mechanisms: self.mechanisms.clone(),
-        })
+        };
+        (Arc::new(config), *revision)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VersionedUsers> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads the user file again if it has changed. An invalid or missing file does not lock anyone
-/// out: the old accounts stay. The log has each reason once.
-fn reload(file: &mut UserFile, logged: &mut Option<String>) {
+/// out: the old accounts stay. The log has each reason once. Returns true if the accounts are new.
+fn reload(file: &mut UserFile, logged: &mut Option<String>) -> bool {
     match file.reload_if_changed() {
         Ok(true) => {
             info!(file = %file.path().display(), "user file reloaded");
             *logged = None;
+            true
         }
         Ok(false) => {
             if logged.take().is_some() {
                 info!(file = %file.path().display(), "the old user file is back");
             }
+            false
         }
         Err(error) => {
             let error = error.to_string();
@@ -123,6 +158,7 @@ fn reload(file: &mut UserFile, logged: &mut Option<String>) {
                 error!(%error, "cannot reload the user file: using the old accounts");
                 *logged = Some(error);
             }
+            false
         }
     }
 }

@@ -5,18 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use auth::{AcceptorConfig, AccountChange};
 use net::TcpOptions;
 use proto::id::ConnectionId;
+use proto::login::AccountsRevision;
 use proto::notice::Notice;
 use proto::server;
 use rdma::{Network, Provider};
 use ring::{SendError, Sender};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::accounts::Accounts;
 use crate::connection_id;
 use crate::gate::Gate;
 use crate::interfaces::{self, Entry};
+use crate::log::UNLIMITED;
 use crate::login_attempts::LoginAttempts;
 use crate::login_threads::LoginThreads;
 use crate::message::Message;
@@ -24,6 +27,7 @@ use crate::placement::Placement;
 use crate::share::Shares;
 use crate::store::Store;
 use crate::totals::Totals;
+use crate::unix_account;
 
 /// Repeated events between two log lines about them.
 pub(crate) const EVENTS_PER_LOG_LINE: u64 = 100;
@@ -130,6 +134,51 @@ impl Shared {
             Ok(interfaces) => self.core.set_interfaces(&interfaces),
             Err(error) => {
                 warn!(%error, "cannot list the network interfaces: clients see the previous list");
+            }
+        }
+    }
+
+    /// The accounts that may log in now. Reads the user file if it has changed, and ends the
+    /// sessions of changed accounts. It may block.
+    pub(crate) fn current_accounts(&self) -> (Arc<AcceptorConfig>, AccountsRevision) {
+        self.accounts
+            .current(|name, change, revision| self.end_account(name, change, revision))
+    }
+
+    /// Ends the sessions of an account with logins before this version of the accounts.
+    fn end_account(&self, user: &str, change: AccountChange, revision: AccountsRevision) {
+        let notices = self.core.end_account(user, revision);
+        let connections = notices.len();
+        if connections > 0 {
+            info!(name: UNLIMITED, user, %change, connections, "ending the sessions of a user");
+        }
+        for (connection, notice) in notices {
+            self.notify(connection, notice);
+        }
+        // Opens that outlived a session end, too.
+        self.arm_server_timer();
+    }
+
+    /// Looks up the groups of the users with sessions. Files that they open later have the new
+    /// groups. It may block, because it asks the system for each user.
+    pub(crate) fn refresh_groups(&self) {
+        let (accounts, _) = self.current_accounts();
+        for name in self.core.account_names() {
+            let Some(account) = accounts.users.find(&name) else {
+                continue;
+            };
+            let unix = account.unix.as_deref().unwrap_or(&account.name);
+            match unix_account::token(unix) {
+                Ok(token) => {
+                    let sessions = self.core.set_account_token(&name, &token);
+                    if sessions > 0 {
+                        info!(user = %name, sessions, "the groups of a user have changed");
+                    }
+                }
+                // The directory server may not answer: this is no reason to end sessions.
+                Err(error) => {
+                    warn!(user = %name, %error, "the sessions of a user keep their groups");
+                }
             }
         }
     }

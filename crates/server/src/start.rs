@@ -148,10 +148,12 @@ impl Server {
         self.placement.connections()
     }
 
-    /// Reads the user file and the certificates again if they have changed. Errors are logged, and
-    /// the server continues with the old contents.
+    /// Reads the user file and the certificates again if they have changed, and looks up the groups
+    /// of the users with sessions. Errors are logged, and the server continues with the old
+    /// contents. The sessions of users that were removed or disabled or have another password end.
+    /// May block on look-ups.
     pub fn reload(&self) {
-        drop(self.shared.accounts.current());
+        self.shared.refresh_groups();
         if let Some(tls) = &self.tls {
             tls.reload();
         }

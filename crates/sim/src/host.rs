@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use auth::AcceptorConfig;
 use crypto::Plaintext;
 use proto::carrier::Carrier;
 use proto::effect::{
@@ -12,6 +11,7 @@ use proto::effect::{
 use proto::id::{ConnectionId, OpId};
 use proto::login::{Account, Authenticate};
 use proto::notice::Notice;
+use proto::report::{LoginRefusal, Report};
 use proto::server::{Connection, Server};
 use proto::time::{Instant, Now};
 use proto::violation::Violation;
@@ -24,7 +24,7 @@ use crate::check::nonces::SigningNonces;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::{Disk, Work};
-use crate::login::Logins;
+use crate::login::{Accounts, Logins};
 use crate::scenario::Faults;
 
 /// A request of the host to the world.
@@ -36,6 +36,8 @@ pub(crate) enum Wish {
     Later(OpId),
     /// Deliver a notice to another connection.
     Notify(ConnectionId, Notice),
+    /// Count a login that the core refused after the authentication.
+    Refused(LoginRefusal),
     /// Arm the timer of the server.
     ArmServerTimer,
     /// End the transport connection after all sent frames have arrived.
@@ -84,7 +86,7 @@ impl Host {
         server: Arc<Server>,
         id: ConnectionId,
         carrier: Carrier,
-        accounts: Arc<AcceptorConfig>,
+        accounts: Arc<Accounts>,
         now: Now,
         choices: &mut Choices,
     ) -> Self {
@@ -265,7 +267,12 @@ impl Host {
                 self.cancelled.insert(op);
                 Ok(())
             }
-            Effect::Report(_) => Ok(()),
+            Effect::Report(report) => {
+                if let Report::LoginRefused(_, refusal) = *report {
+                    around.wishes.push(Wish::Refused(refusal));
+                }
+                Ok(())
+            }
             Effect::Release(token) => around.disk.take(token).map(drop),
             Effect::Notify(to, notice) => {
                 around.wishes.push(Wish::Notify(to, notice));

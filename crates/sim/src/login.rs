@@ -1,12 +1,14 @@
 //! The server's accounts and its side of logins.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use auth::{
     Acceptor, AcceptorConfig, Credentials, GuestLogins, Step, TargetNames, UserKind, Users,
 };
-use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
+use proto::login::{
+    Accepted, Account, AccountKind, AccountsRevision, Authenticate, Authenticated, ConversationId,
+};
 use proto::time::Now;
 use proto::token::Token;
 use wire::Status;
@@ -27,11 +29,42 @@ pub(crate) fn credentials(user: usize, is_right: bool) -> Credentials {
     Credentials::with_password(&user_name(user), "SIM", password)
 }
 
-/// Returns the accounts of this number of users.
-pub(crate) fn accounts(users: usize) -> Arc<AcceptorConfig> {
+/// The accounts of the server, which may change while it runs.
+pub(crate) struct Accounts {
+    users: usize,
+    current: Mutex<(Arc<AcceptorConfig>, AccountsRevision)>,
+}
+
+impl Accounts {
+    /// The enabled accounts of this number of users.
+    pub(crate) fn new(users: usize) -> Arc<Self> {
+        Arc::new(Self {
+            users,
+            current: Mutex::new((table(users, None), AccountsRevision::default())),
+        })
+    }
+
+    /// Disables this account, or enables all. Returns the new version of the accounts.
+    pub(crate) fn set_disabled(&self, user: Option<usize>) -> AccountsRevision {
+        let mut current = self.current.lock().expect("no panic before");
+        let (config, revision) = &mut *current;
+        *config = table(self.users, user);
+        revision.0 += 1;
+        *revision
+    }
+
+    /// The accounts now, and their version.
+    pub(crate) fn current(&self) -> (Arc<AcceptorConfig>, AccountsRevision) {
+        self.current.lock().expect("no panic before").clone()
+    }
+}
+
+/// The accounts of this number of users, of which one may be disabled.
+fn table(users: usize, disabled: Option<usize>) -> Arc<AcceptorConfig> {
     let mut users_by_name = Users::default();
     for user in 0..users {
-        let account = auth::Account::new(&user_name(user), PASSWORD).expect("a good name");
+        let mut account = auth::Account::new(&user_name(user), PASSWORD).expect("a good name");
+        account.is_disabled = disabled == Some(user);
         assert!(users_by_name.insert(account), "the names differ");
     }
     let names = TargetNames {
@@ -51,14 +84,14 @@ pub(crate) fn accounts(users: usize) -> Arc<AcceptorConfig> {
 
 /// The logins in progress on a connection.
 pub(crate) struct Logins {
-    accounts: Arc<AcceptorConfig>,
-    acceptors: BTreeMap<ConversationId, Acceptor>,
+    accounts: Arc<Accounts>,
+    acceptors: BTreeMap<ConversationId, (Acceptor, AccountsRevision)>,
     /// Whether every login succeeds as a guest, with any token.
     pub(crate) is_open: bool,
 }
 
 impl Logins {
-    pub(crate) fn new(accounts: Arc<AcceptorConfig>) -> Self {
+    pub(crate) fn new(accounts: Arc<Accounts>) -> Self {
         Self {
             accounts,
             acceptors: BTreeMap::new(),
@@ -76,8 +109,10 @@ impl Logins {
             return Authenticated::Accepted(guest());
         }
         let accounts = &self.accounts;
-        let acceptor = (self.acceptors.entry(leg.conversation))
-            .or_insert_with(|| Acceptor::new(accounts.clone()));
+        let (acceptor, revision) = (self.acceptors.entry(leg.conversation)).or_insert_with(|| {
+            let (config, revision) = accounts.current();
+            (Acceptor::new(config), revision)
+        });
         let time = auth::FileTime(now.wall.0);
         match acceptor.step(&leg.token, time, &choices.bytes()) {
             Step::Continue(token) => Authenticated::Continue(token),
@@ -85,7 +120,7 @@ impl Logins {
                 Authenticated::Refused(Status::LOGON_FAILURE, token.unwrap_or_default())
             }
             Step::Done(accepted) => Authenticated::Accepted(Accepted {
-                account: account(&accepted.user),
+                account: account(&accepted.user, *revision),
                 session_key: accepted.full_session_key.to_vec(),
                 token: accepted.token.clone(),
             }),
@@ -107,11 +142,11 @@ fn guest() -> Accepted {
     Accepted {
         token: Vec::new(),
         session_key: Vec::new(),
-        account: account(&user),
+        account: account(&user, AccountsRevision::default()),
     }
 }
 
-fn account(user: &auth::User) -> Account {
+fn account(user: &auth::User, revision: AccountsRevision) -> Account {
     let kind = match user.kind {
         UserKind::Named => AccountKind::Named,
         UserKind::Guest => AccountKind::Guest,
@@ -125,5 +160,6 @@ fn account(user: &auth::User) -> Account {
         name: user.name.clone(),
         kind,
         token: Arc::new(token),
+        revision,
     }
 }

@@ -5,7 +5,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::AcceptorConfig;
 use proto::carrier::Carrier;
 use proto::file::{FileKey, LocalChange, LocalEvent, ShareId, StreamId};
 use proto::id::{ConnectionId, OpId};
@@ -32,7 +31,7 @@ use crate::choices::Choices;
 use crate::client::{Client, Order, Phase, Shared};
 use crate::disk::Disk;
 use crate::host::{Host, Surroundings, Wish};
-use crate::login;
+use crate::login::{self, Accounts};
 use crate::network::{Pipe, delay};
 use crate::scenario::{Faults, Scenario};
 use crate::schedule::{Schedule, Timer};
@@ -89,7 +88,7 @@ pub(crate) struct World {
     server_host: ServerHost,
     /// The timer of the server.
     server_timer: Timer,
-    accounts: Arc<AcceptorConfig>,
+    accounts: Arc<Accounts>,
     disk: Disk,
     nonces: SigningNonces,
     links: BTreeMap<u64, Link>,
@@ -123,7 +122,7 @@ impl World {
             server_host: ServerHost::new(server.clone()),
             server_timer: Timer::default(),
             server,
-            accounts: login::accounts(scenario.users),
+            accounts: Accounts::new(scenario.users),
             links: BTreeMap::new(),
             next_link: 1,
             clients: Vec::new(),
@@ -559,6 +558,7 @@ impl World {
             }
             Wish::Notify(to, notice) => self.deliver(to, notice),
             Wish::ArmServerTimer => self.set_server_timer(),
+            Wish::Refused(_) => {}
             Wish::Disconnect(violation) => {
                 let is_explained = violation != Violation::RemoteMemory || link.adapter.is_over();
                 ensure(is_explained, || {

@@ -103,6 +103,32 @@ fn no_storm_makes_a_session_break_its_word() {
     }
 }
 
+/// The account is disabled while its sessions have opens, and while clients log in.
+#[test]
+fn a_disabled_account_has_no_sessions() {
+    let outcomes = run_all("a_disabled_account_has_no_sessions", |seed| {
+        let scenario = match seed % 2 {
+            0 => Sessions::calm(),
+            _ => Sessions::stormy(),
+        };
+        Sessions {
+            disable: 20,
+            restart: 0,
+            held: 0,
+            ..scenario
+        }
+    });
+    if outcomes.len() > 50 {
+        for count in [
+            |outcome: &Outcome| outcome.disabled,
+            |outcome: &Outcome| outcome.ended_by_disabling,
+            |outcome: &Outcome| outcome.outdated_logins,
+        ] {
+            assert!(outcomes.iter().map(count).sum::<u64>() > 0);
+        }
+    }
+}
+
 #[test]
 fn a_seed_runs_twice_alike() {
     let outcome = || run(7, &Sessions::stormy()).expect("it goes well");

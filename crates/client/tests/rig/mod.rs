@@ -55,7 +55,10 @@ impl Rig {
             account.unix = Some("root".to_owned());
         }
         users.insert(account);
-        let accounts = Accounts::fixed(&config, users);
+        let accounts = match config.server.users {
+            Some(_) => Accounts::from_config(&config).expect("a user file"),
+            None => Accounts::fixed(&config, users),
+        };
         let server = Server::start(&config, accounts).expect("a server");
         let address = server.listening()[0].address;
         Self {
@@ -77,6 +80,11 @@ impl Rig {
         if let Some(server) = self.server.take() {
             server.stop();
         }
+    }
+
+    /// Makes the server read its user file again.
+    pub(crate) fn reload(&self) {
+        self.server.as_ref().expect("it runs").reload();
     }
 
     pub(crate) fn connect(&self, options: Options) -> Result<Session, Error> {

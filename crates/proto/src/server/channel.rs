@@ -135,16 +135,15 @@ impl ChannelList {
         is_last
     }
 
-    /// Ends the session. Returns the other connections, which the caller notifies; none if the
-    /// session has ended before.
-    pub(crate) fn end(&self, by: ConnectionId) -> Vec<ConnectionId> {
+    /// Ends the session. Returns its connections, which the caller notifies; none if the session
+    /// has ended before.
+    pub(crate) fn end(&self) -> Vec<ConnectionId> {
         let mut state = self.state.lock();
         if state.stage != Stage::Alive {
             return Vec::new();
         }
         state.stage = Stage::Ending;
-        let others = state.channels.keys().filter(|other| **other != by);
-        others.copied().collect()
+        state.channels.keys().copied().collect()
     }
 
     /// Registers a connection for the notice that all opens are closed. Returns false if they are

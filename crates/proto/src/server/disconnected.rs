@@ -6,6 +6,7 @@
 //! break, and its watch. The server closes it at its deadline.
 
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -16,7 +17,15 @@ use crate::time::Instant;
 /// the persistent half of its FileId.
 #[derive(Debug, Default)]
 pub(crate) struct DisconnectedOpens {
-    opens: BTreeMap<(Instant, u64), Arc<Open>>,
+    opens: BTreeMap<(Instant, u64), Disconnected>,
+}
+
+/// A disconnected open.
+#[derive(Debug)]
+struct Disconnected {
+    open: Arc<Open>,
+    /// Name of the account of its session.
+    owner: String,
 }
 
 impl DisconnectedOpens {
@@ -38,19 +47,37 @@ impl DisconnectedOpens {
             if first.key().0 > now {
                 break;
             }
-            expired.push(first.remove());
+            expired.push(first.remove().open);
         }
         expired
     }
 
-    /// Adds an open. Returns whether the table had space for it.
-    pub(crate) fn insert(&mut self, deadline: Instant, open: &Arc<Open>, limit: usize) -> bool {
+    /// Adds an open of this account. Returns whether the table had space for it.
+    pub(crate) fn insert(
+        &mut self,
+        deadline: Instant,
+        open: &Arc<Open>,
+        owner: String,
+        limit: usize,
+    ) -> bool {
         if self.opens.len() >= limit {
             return false;
         }
         let key = (deadline, open.id.persistent);
-        let previous = self.opens.insert(key, open.clone());
+        let open = open.clone();
+        let previous = self.opens.insert(key, Disconnected { open, owner });
         assert!(previous.is_none(), "a persistent id belongs to one open");
         true
+    }
+
+    /// Makes all opens of an account expire at once.
+    pub(crate) fn expire_of(&mut self, owner: &str) {
+        let is_of_owner =
+            |(key, open): (&(Instant, u64), &Disconnected)| (open.owner == owner).then_some(*key);
+        let keys: Vec<_> = self.opens.iter().filter_map(is_of_owner).collect();
+        for key in keys {
+            let open = self.opens.remove(&key).expect("it was just seen");
+            self.opens.insert((Instant::default(), key.1), open);
+        }
     }
 }

@@ -344,6 +344,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::AccountsRevision;
     use crate::token::Token;
 
     fn account(name: &str, kind: AccountKind) -> Account {
@@ -351,6 +352,7 @@ mod tests {
             name: name.to_string(),
             kind,
             token: Arc::new(Token::new(1000, 1000, Vec::new())),
+            revision: AccountsRevision::default(),
         }
     }
 

@@ -7,14 +7,16 @@
 //! one session's tables (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`
 //! or `sequence`, then an open's `lock_charge`, then `WatchTable`, then `FileTable`, then the
 //! `FileLocks` of a file, then `ReplayTable`, `Server::interfaces` and the users of the `Ledger`.
-//! `Server::disconnected` is held with no other lock. No two of one rank are held at once, none
-//! across a call that can wait.
+//! `Server::disconnected` and `Server::account_changes` are held with no other lock. No two of one
+//! rank are held at once, none across a call that can wait.
 
 pub mod config;
 pub mod fsa;
 pub mod ledger;
 pub mod pipe;
 
+mod account_changes;
+mod accounts;
 mod channel;
 mod channel_sequence;
 mod connection;
@@ -80,6 +82,7 @@ use crate::file::{LocalEvent, ShareId};
 use crate::id::ConnectionId;
 use crate::notice::Notice;
 use crate::time::Now;
+use account_changes::AccountChanges;
 use config::Config;
 use disconnected::DisconnectedOpens;
 use fsa::FileTable;
@@ -117,6 +120,8 @@ pub struct Server {
     pub(crate) operations: Mutex<Operations>,
     /// The resources that users have.
     pub(crate) ledger: Arc<Ledger>,
+    /// Changes of accounts, for logins in progress.
+    pub(crate) account_changes: Mutex<AccountChanges>,
 }
 
 impl Server {
@@ -135,6 +140,7 @@ impl Server {
             next_file_id: AtomicU64::new(1),
             disconnected: Mutex::default(),
             operations: Mutex::default(),
+            account_changes: Mutex::default(),
         })
     }
 

@@ -41,7 +41,7 @@ use crate::file::{
     Metadata, OpenPlan, Opened, Operation, ShareId, StreamId, VolumeId, VolumeInfo, VolumeKind,
 };
 use crate::id::ConnectionId;
-use crate::login::{Account, AccountKind};
+use crate::login::{Account, AccountKind, AccountsRevision};
 use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::report::Report;
@@ -417,6 +417,7 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
         name: "user".to_string(),
         kind: AccountKind::Named,
         token: Arc::new(Token::new(1000, 1000, Vec::new())),
+        revision: AccountsRevision::default(),
     };
     let ledger = Ledger::new(&Limits::default());
     Arc::new(Session {

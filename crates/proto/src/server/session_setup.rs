@@ -215,14 +215,15 @@ impl Connection {
             return Err(Status::USER_SESSION_DELETED);
         };
         let account = accepted.account.clone();
-        let session = match self.session_of(now, request, &login, (accepted, security_mode)) {
-            Ok(session) => session,
-            Err(refusal) => {
-                let report = Report::LoginRefused(account, refusal);
-                effects.push(Effect::Report(Box::new(report)));
-                return Err(refusal.status());
-            }
-        };
+        let session =
+            match self.session_of(now, request, &login, (accepted, security_mode), effects) {
+                Ok(session) => session,
+                Err(refusal) => {
+                    let report = Report::LoginRefused(account, refusal);
+                    effects.push(Effect::Report(Box::new(report)));
+                    return Err(refusal.status());
+                }
+            };
         effects.push(Effect::Report(Box::new(Report::LoggedIn(account))));
         // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, even if the session needs no
         // signing.
@@ -239,21 +240,34 @@ impl Connection {
         request: &mut task::Request,
         login: &Login,
         (accepted, security_mode): (&Accepted, SecurityMode),
+        effects: &mut Effects,
     ) -> Result<Arc<Session>, LoginRefusal> {
-        match &login.purpose {
-            Purpose::New => self.establish(now, &request.header, login, (accepted, security_mode)),
+        let session = match &login.purpose {
+            Purpose::New => {
+                self.establish(now, &request.header, login, (accepted, security_mode))?
+            }
             Purpose::Renewal => {
                 let found = self.find_session(request.header.session_id);
                 let ended = LoginRefusal::Unusable(Status::USER_SESSION_DELETED);
                 let session = found.ok_or(ended)?;
                 renew(&session, accepted);
-                Ok(session)
+                session
             }
             Purpose::Binding(session) => {
+                if self.server.is_outdated(&accepted.account) {
+                    return Err(LoginRefusal::AccountChanged);
+                }
                 self.bind(request, session, &login.preauth, accepted)?;
-                Ok(session.clone())
+                return Ok(session.clone());
             }
+        };
+        // After the session is in the table: either this check finds the change of the account, or
+        // the change finds the session.
+        if self.server.is_outdated(&accepted.account) {
+            self.end_session(now, &session, effects);
+            return Err(LoginRefusal::AccountChanged);
         }
+        Ok(session)
     }
 
     /// Makes the session of a first login.

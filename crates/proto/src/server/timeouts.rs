@@ -14,6 +14,7 @@ use crate::effect::{Effect, Effects, Outcome};
 use crate::id::OpId;
 use crate::server::open::Open;
 use crate::server::operations::Operations;
+use crate::server::session::Session;
 use crate::server::{Server, close};
 use crate::time::{Instant, Now};
 
@@ -60,16 +61,27 @@ impl Server {
 
     /// Takes over an open of a session that lost its last connection. Returns false if the caller
     /// must close the open: the policy keeps no disconnected opens, or their table is full.
-    pub(crate) fn take_over(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) -> bool {
+    pub(crate) fn take_over(
+        &self,
+        now: Now,
+        session: &Session,
+        open: &Arc<Open>,
+        effects: &mut Effects,
+    ) -> bool {
         let limits = &self.config.limits;
         if limits.disconnected_open_timeout.is_zero() {
             return false;
         }
         let deadline = now.instant.after(limits.disconnected_open_timeout);
-        let has_space =
-            (self.disconnected.lock()).insert(deadline, open, limits.disconnected_opens);
+        let account = session.state.lock().account.clone();
+        let (owner, limit) = (account.name.clone(), limits.disconnected_opens);
+        let has_space = (self.disconnected.lock()).insert(deadline, open, owner, limit);
         if !has_space {
             return false;
+        }
+        // The account may have ended after the session lost its connection.
+        if self.is_outdated(&account) {
+            self.disconnected.lock().expire_of(&account.name);
         }
         let mut notices = self.watches.end(open.file);
         self.files.end_oplock(open.key, open.file, &mut notices);

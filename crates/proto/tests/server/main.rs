@@ -13,6 +13,7 @@ mod harness;
 mod binding_needs_key_and_user;
 mod change_notify_misses_no_change;
 mod change_notify_reports_changes;
+mod changed_accounts_lose_their_sessions;
 mod channel_loss_undoes_no_write;
 mod compound_members_resolve_ids_when_they_run;
 mod copies_end_with_their_request;

@@ -174,7 +174,7 @@ fn key_of_login(refusal: LoginRefusal) -> Option<&'static str> {
         LoginRefusal::GuestCannotEncrypt | LoginRefusal::ClientCannotEncrypt => {
             Some("security.encryption_required")
         }
-        LoginRefusal::Unusable(_) => None,
+        LoginRefusal::AccountChanged | LoginRefusal::Unusable(_) => None,
     }
 }
 

@@ -9,13 +9,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use auth::{Acceptor, Claim, FileTime, UserKind};
 use proto::effect::Outcome;
-use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
+use proto::login::{
+    Accepted, Account, AccountKind, AccountsRevision, Authenticate, Authenticated, ConversationId,
+};
 use ring::{Either, either};
 use tracing::warn;
 use wire::Status;
 
 use super::context::{Context, Started};
-use super::logins::NextStep;
+use super::logins::{Login, NextStep};
 use crate::client_address::ClientAddress;
 use crate::login_attempts::Admission;
 use crate::unix_account;
@@ -111,12 +113,16 @@ async fn run_step(
         context,
         claim: None,
     };
-    let acceptor = match next {
-        NextStep::Further(acceptor) => acceptor,
+    let Login { acceptor, revision } = match next {
+        NextStep::Further(login) => login,
         NextStep::First => {
             let shared = context.worker.shared.clone();
-            let accounts = threads.run(move || shared.accounts.current()).await;
-            Acceptor::new(accounts.ok_or_else(|| client.overloaded())?)
+            let accounts = threads.run(move || shared.current_accounts()).await;
+            let (config, revision) = accounts.ok_or_else(|| client.overloaded())?;
+            Login {
+                acceptor: Acceptor::new(config),
+                revision,
+            }
         }
     };
     client.claim = acceptor.claim(&token);
@@ -128,11 +134,12 @@ async fn run_step(
     } else {
         process(acceptor, &token)
     };
-    context.logins.borrow_mut().end_step(conversation, acceptor);
+    let login = Login { acceptor, revision };
+    (context.logins.borrow_mut()).end_step(conversation, login);
     note_result(&client, &step);
     match step {
         auth::Step::Continue(token) => Ok(Authenticated::Continue(token)),
-        auth::Step::Done(accepted) => accept(&client, *accepted).await,
+        auth::Step::Done(accepted) => accept(&client, *accepted, revision).await,
         auth::Step::Refused { reason, .. } => {
             client.log_refused(&reason);
             Err(Refused::new(status_of(reason)))
@@ -205,7 +212,11 @@ fn note_result(client: &Client<'_>, step: &auth::Step) {
 }
 
 /// Finds the rights with which the sessions of an account run.
-async fn accept(client: &Client<'_>, accepted: auth::Accepted) -> Result<Authenticated, Refused> {
+async fn accept(
+    client: &Client<'_>,
+    accepted: auth::Accepted,
+    revision: AccountsRevision,
+) -> Result<Authenticated, Refused> {
     let user = &accepted.user;
     let kind = match user.kind {
         UserKind::Named => AccountKind::Named,
@@ -241,6 +252,7 @@ async fn accept(client: &Client<'_>, accepted: auth::Accepted) -> Result<Authent
             name: accepted.user.name,
             kind,
             token,
+            revision,
         },
     }))
 }

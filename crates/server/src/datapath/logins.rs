@@ -3,21 +3,28 @@
 use std::collections::BTreeMap;
 
 use auth::Acceptor;
-use proto::login::ConversationId;
+use proto::login::{AccountsRevision, ConversationId};
+
+/// A login between two steps.
+pub(super) struct Login {
+    pub(super) acceptor: Acceptor,
+    /// The version of the accounts that the acceptor uses.
+    pub(super) revision: AccountsRevision,
+}
 
 /// The next step of a login.
 pub(super) enum NextStep {
     /// The first one: no acceptor exists.
     First,
-    /// A further one, with the acceptor of the step before.
-    Further(Acceptor),
+    /// A further one.
+    Further(Login),
 }
 
 /// The pending logins of one connection.
 #[derive(Default)]
 pub(super) struct Logins {
     /// `None` while a step of the login runs.
-    conversations: BTreeMap<ConversationId, Option<Acceptor>>,
+    pending: BTreeMap<ConversationId, Option<Login>>,
 }
 
 impl Logins {
@@ -26,27 +33,27 @@ impl Logins {
     /// # Panics
     /// A step of this login runs: the core starts one at a time.
     pub(super) fn begin_step(&mut self, conversation: ConversationId) -> NextStep {
-        match self.conversations.get_mut(&conversation) {
-            Some(acceptor) => {
-                let acceptor = acceptor.take();
-                NextStep::Further(acceptor.expect("a login has one running step at most"))
+        match self.pending.get_mut(&conversation) {
+            Some(pending) => {
+                let login = pending.take();
+                NextStep::Further(login.expect("a login has one running step at most"))
             }
             None => {
-                self.conversations.insert(conversation, None);
+                self.pending.insert(conversation, None);
                 NextStep::First
             }
         }
     }
 
     /// Puts the acceptor back after a step, unless the login is over.
-    pub(super) fn end_step(&mut self, conversation: ConversationId, acceptor: Acceptor) {
-        if let Some(pending) = self.conversations.get_mut(&conversation) {
-            *pending = Some(acceptor);
+    pub(super) fn end_step(&mut self, conversation: ConversationId, login: Login) {
+        if let Some(pending) = self.pending.get_mut(&conversation) {
+            *pending = Some(login);
         }
     }
 
     /// Drops the state of a login that is over. A running step completes without effect.
     pub(super) fn end(&mut self, conversation: ConversationId) {
-        self.conversations.remove(&conversation);
+        self.pending.remove(&conversation);
     }
 }

@@ -35,6 +35,11 @@ use server_driver::ServerDriver;
 /// Time between two reads of the network interfaces.
 const INTERFACES_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Time between two looks for a new user file.
+const USERS_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of these times between two look-ups of the groups of users: five minutes.
+const GROUPS_ROUNDS: u32 = 300;
+
 /// The listeners of one worker.
 pub(crate) struct Listeners {
     /// TCP listeners, for direct TCP and NetBIOS.
@@ -138,6 +143,8 @@ impl Worker {
             tasks.push(self.handle().spawn(refreshing));
             let watching = Rc::clone(self).watch_memory();
             tasks.push(self.handle().spawn(watching));
+            let watching = Rc::clone(self).watch_accounts();
+            tasks.push(self.handle().spawn(watching));
         }
         tasks
     }
@@ -173,6 +180,27 @@ impl Worker {
             refreshing.await;
             // A full mailbox may have lost an earlier message.
             self.shared().arm_server_timer();
+        }
+    }
+
+    /// Reads the user file again and again if it has changed, and looks up groups now and then. The
+    /// sessions of changed accounts end also if no client logs in.
+    async fn watch_accounts(self: Rc<Self>) {
+        let shared = self.shared();
+        let rounds = match shared.accounts.can_change() {
+            true => GROUPS_ROUNDS,
+            false => 1,
+        };
+        let interval = USERS_INTERVAL * (GROUPS_ROUNDS / rounds);
+        for round in (1..=rounds).cycle() {
+            self.handle().sleep(interval).await;
+            let work = Arc::clone(shared);
+            let check = move || match round == rounds {
+                true => work.refresh_groups(),
+                false => drop(work.current_accounts()),
+            };
+            // If too many logins wait, the next round does it.
+            let _ = shared.login_threads.run(check).await;
         }
     }
 

@@ -124,7 +124,7 @@ pub(super) fn tokens(input: &[u8]) {
         input,
     );
     let (now, entropy) = (auth::FileTime(1), [7; 32]);
-    let mut acceptor = Acceptor::new(crate::login::accounts(1));
+    let mut acceptor = Acceptor::new(crate::login::Accounts::new(1).current().0);
     for token in pieces(input) {
         let _ = acceptor.step(token, now, &entropy);
     }

@@ -254,7 +254,10 @@ impl Guest {
                     self.heard.extend(Header::decode(&frame));
                     self.frames.push_back(frame);
                 }
-                Wish::Notify(..) | Wish::ArmServerTimer | Wish::Disconnect(_) => {}
+                Wish::Notify(..)
+                | Wish::Refused(_)
+                | Wish::ArmServerTimer
+                | Wish::Disconnect(_) => {}
             }
         }
         Ok(())

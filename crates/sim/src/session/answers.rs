@@ -37,6 +37,7 @@ impl Peer {
         {
             slot.busy = slot.busy.saturating_sub(1);
         }
+        let end = self.unless_session_ended(call, end, around);
         if let Intent::Peek(peeks) = &call.intent {
             return peeked(peeks, call, &end, around);
         }
@@ -91,6 +92,23 @@ impl Peer {
                 Ok(())
             }
             Intent::Peek(_) => unreachable!("it has several steps"),
+        }
+    }
+
+    /// The server closes the opens of a session that it ends, while requests are in progress: a
+    /// failed request may have been executed in part, and a lock may be held only for a moment.
+    fn unless_session_ended(&self, call: &Call, end: End, around: &Around<'_>) -> End {
+        let session = self.session_id();
+        let is_ended = session.is_some_and(|id| around.books.ended.contains(&id));
+        let is_certain = match &end {
+            End::Answer(results, _) => {
+                results.iter().all(Result::is_ok) && !matches!(call.intent, Intent::Lock { .. })
+            }
+            End::GivenUp(_) => true,
+        };
+        match is_ended && !is_certain {
+            true => End::GivenUp(Fate::Sent),
+            false => end,
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use wire::SessionId;
+
 use super::appends::Appends;
 use super::names::Names;
 use crate::check::contents::{Contents, Filling, Span};
@@ -23,6 +25,8 @@ pub(super) struct Books {
     late: Vec<(u64, BTreeSet<u64>)>,
     next_late: u64,
     next_file: u64,
+    /// Sessions that the server ended because their account was disabled.
+    pub(super) ended: BTreeSet<SessionId>,
 }
 
 impl Books {

@@ -56,6 +56,9 @@ pub struct Sessions {
     pub hold: Duration,
     /// Number of operations per thousand during which the server restarts.
     pub restart: u16,
+    /// Number of operations per thousand at which the account of the sessions is disabled for a
+    /// short time.
+    pub disable: u16,
     /// Transports from which each connection chooses one at random.
     pub transports: Vec<Carrier>,
     /// The server's protection of sessions of several channels.
@@ -78,6 +81,12 @@ pub struct Outcome {
     pub cuts: u64,
     /// Number of restarts of the simulated server.
     pub restarts: u64,
+    /// Number of times that the account was disabled.
+    pub disabled: u64,
+    /// Number of sessions that ended because the account was disabled.
+    pub ended_by_disabling: u64,
+    /// Number of logins that the server refused because the account was disabled meanwhile.
+    pub outdated_logins: u64,
     /// Number of requests that clients sent.
     pub requests: u64,
     /// Number of requests for which the client received a response.
@@ -114,6 +123,7 @@ impl Sessions {
             held: 0,
             hold: Duration::ZERO,
             restart: 0,
+            disable: 0,
             transports: mixable(),
             gmac_channels: GmacChannels::Encrypt,
         }

@@ -18,7 +18,7 @@ use proto::client::{
 use proto::effect::{Inbound, Outbound};
 use proto::time::{Instant, Now};
 use wire::dialect::Dialect;
-use wire::{Guid, TreeId};
+use wire::{Guid, SessionId, TreeId};
 
 use super::books::Books;
 use super::script::{Intent, Script};
@@ -292,6 +292,11 @@ impl Peer {
     /// Returns the established connections.
     pub(super) fn links(&self) -> Vec<u64> {
         self.channels.keys().copied().collect()
+    }
+
+    /// Returns the id of the session; `None` without one.
+    pub(super) fn session_id(&self) -> Option<SessionId> {
+        self.session.as_ref().map(|session| session.id)
     }
 
     /// Returns the number of requests in flight.
@@ -680,10 +685,15 @@ impl Peer {
                 around.scenario.held > 0 || !around.whole.contains(&link)
             }
             // In a canceled compound, the members after the LOGOFF have no key.
-            Violation::BadSignature(_) => matches!(self.phase, Phase::Leaving),
+            // The same in a compound of a session that the server has ended.
+            Violation::BadSignature(session) => {
+                matches!(self.phase, Phase::Leaving) || around.books.ended.contains(session)
+            }
             // The session may have ended on the server, if all its channels may have ended.
             Violation::SessionGone(_) | Violation::LoginRefused(_) => {
-                matches!(self.phase, Phase::Leaving) || !has_whole_sibling
+                matches!(self.phase, Phase::Leaving)
+                    || !has_whole_sibling
+                    || around.outcome.disabled > 0
             }
             _ => false,
         };

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::AcceptorConfig;
 use proto::id::{ConnectionId, OpId};
+use proto::login::AccountsRevision;
 use proto::notice::Notice;
-use proto::server::Server;
+use proto::report::LoginRefusal;
 use proto::server::config::Config;
+use proto::server::{Server, SnapshotLimits};
 use proto::time::Instant;
 use proto::violation::Violation;
 
@@ -22,7 +23,7 @@ use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::Disk;
 use crate::host::{Host, Surroundings, Wish};
-use crate::login;
+use crate::login::{self, Accounts};
 use crate::network::{Pipe, delay};
 use crate::scenario::{Faults, Scenario};
 use crate::schedule::{Schedule, Timer};
@@ -35,9 +36,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// Maximum delay until an end learns that a connection was cut; now and then ten times as long.
 const HEARSAY: Duration = Duration::from_secs(2);
 
+/// Maximum time for which the account is disabled.
+const DISABLED: Duration = Duration::from_secs(3);
+
 /// An event.
 #[derive(Debug)]
 enum Event {
+    /// The disabled account is enabled.
+    Enable,
     Connect(usize),
     Think(usize),
     ToServer(u64),
@@ -75,7 +81,9 @@ pub(super) struct World {
     choices: Choices,
     schedule: Schedule<Event>,
     server: Arc<Server>,
-    accounts: Arc<AcceptorConfig>,
+    accounts: Arc<Accounts>,
+    /// The version of the accounts since the account was disabled for the last time.
+    disabled_at: Option<AccountsRevision>,
     disk: Disk,
     nonces: SigningNonces,
     links: BTreeMap<u64, Link>,
@@ -105,7 +113,8 @@ impl World {
             faults: scenario.faults.clone(),
             is_calm: false,
             server: Server::new(server_config(scenario), schedule.now()),
-            accounts: login::accounts(1),
+            accounts: Accounts::new(1),
+            disabled_at: None,
             disk,
             choices,
             schedule,
@@ -135,6 +144,7 @@ impl World {
         while !self.is_finished() {
             let event = self.schedule.step(&mut self.outcome.steps, STEPS_MAX)?;
             self.happen(event)?;
+            self.check_accounts()?;
             self.watch_the_clock()?;
         }
         Ok(())
@@ -186,6 +196,10 @@ impl World {
 
     fn happen(&mut self, event: Event) -> Check {
         match event {
+            Event::Enable => {
+                self.accounts.set_disabled(None);
+                Ok(())
+            }
             Event::Connect(peer) => self.connect(peer),
             Event::Think(peer) => self.think(peer),
             Event::ToServer(link) => self.arrive_at_server(link),
@@ -239,8 +253,48 @@ impl World {
             if self.choices.per_mille(self.scenario.restart) {
                 self.restart();
             }
+            if self.choices.per_mille(self.scenario.disable) {
+                self.disable_account();
+            }
         }
         self.with_peer(peer, Peer::think)
+    }
+
+    /// The account of all sessions is disabled: the server ends them. It is enabled again later.
+    fn disable_account(&mut self) {
+        let revision = self.accounts.set_disabled(Some(0));
+        self.disabled_at = Some(revision);
+        self.outcome.disabled += 1;
+        let notices = self.server.end_account(&login::user_name(0), revision);
+        let ended = notices.iter().filter_map(|(_, notice)| match notice {
+            Notice::SessionClosed(id) => Some(*id),
+            _ => None,
+        });
+        let sessions: BTreeSet<_> = ended.collect();
+        self.outcome.ended_by_disabling += sessions.len() as u64;
+        self.books.ended.extend(sessions);
+        for (to, notice) in notices {
+            let pause = delay(self.faults.network_delay, &mut self.choices);
+            self.schedule.after(pause, Event::Notice(to, notice));
+        }
+        let pause = delay(DISABLED, &mut self.choices);
+        self.schedule.after(pause, Event::Enable);
+    }
+
+    /// No session exists with a login from before the account was disabled.
+    fn check_accounts(&self) -> Check {
+        let Some(disabled_at) = self.disabled_at else {
+            return Ok(());
+        };
+        let snapshot = self.server.snapshot(SnapshotLimits {
+            sessions: usize::MAX,
+            opens: 0,
+            locks: 0,
+        });
+        let old = (snapshot.sessions.iter()).find(|session| session.account.revision < disabled_at);
+        ensure(old.is_none(), || {
+            format!("{old:?} logged in before the account was disabled at {disabled_at:?}")
+        })
     }
 
     /// A connection breaks: some bytes in flight still arrive, and each end learns of it after a
@@ -311,13 +365,16 @@ impl World {
     }
 
     fn arrive_at_client(&mut self, id: u64) -> Check {
-        let Some(link) = self.links.get_mut(&id) else {
-            return Ok(());
+        // A closed end receives nothing.
+        let receive = |links: &mut BTreeMap<u64, Link>| {
+            let link = links.get_mut(&id).filter(|link| link.is_client_open)?;
+            Some((link.down.frame()?, link.adapter.hears()))
         };
-        link.down.arrive();
-        while let Some(frame) = self.links.get_mut(&id).and_then(|link| link.down.frame()) {
-            let link = self.links.get_mut(&id).expect("it had a frame");
-            let key = link.adapter.hears()?;
+        if let Some(link) = self.links.get_mut(&id) {
+            link.down.arrive();
+        }
+        while let Some((frame, key)) = receive(&mut self.links) {
+            let key = key?;
             self.with_peer_of(id, |peer, link, around| {
                 peer.frame(link, frame, key, around)
             })?;
@@ -419,6 +476,10 @@ impl World {
                 let pause = delay(self.faults.network_delay, &mut self.choices);
                 self.schedule.after(pause, Event::Notice(to, notice));
             }
+            Wish::Refused(refusal) => {
+                let is_known = refusal == LoginRefusal::AccountChanged;
+                self.outcome.outdated_logins += u64::from(is_known);
+            }
             Wish::ArmServerTimer => return Err("no open outlives its session here".into()),
             Wish::Disconnect(violation) => {
                 // The network held back a part of a login; or a frame arrived after the end of its
@@ -431,7 +492,9 @@ impl World {
                     // The RDMA failed, or the memory is no longer registered.
                     Violation::RemoteMemory => is_broken,
                     Violation::LoginTimeout => self.scenario.held > 0,
-                    Violation::CannotDecrypt(_) => !self.whole.contains(&id) || is_leaving,
+                    Violation::CannotDecrypt(_) => {
+                        !self.whole.contains(&id) || is_leaving || self.disabled_at.is_some()
+                    }
                     _ => false,
                 };
                 ensure(is_fine, || {

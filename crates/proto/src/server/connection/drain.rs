@@ -63,11 +63,9 @@ impl Connection {
         session: &Arc<Session>,
         effects: &mut Effects,
     ) {
-        let others = session.channels.end(self.id);
-        self.close_session(session);
-        let notice = || Notice::SessionClosed(session.id);
-        let others = others.into_iter();
-        others.for_each(|other| effects.push(Effect::Notify(other, notice())));
+        let notices = self.server.close_session(session).into_iter();
+        let others = notices.filter(|(connection, _)| *connection != self.id);
+        others.for_each(|(other, notice)| effects.push(Effect::Notify(other, notice)));
         self.leave_session(now, session.id, effects);
     }
 
@@ -78,18 +76,11 @@ impl Connection {
             let mut state = session.state.lock();
             state.is_disconnected = !state.is_closed;
             drop(state);
-            self.close_session(session);
+            self.server.refuse_requests(session);
         } else {
             self.resend_breaks(session, effects);
         }
         self.leave_session(now, session.id, effects);
-    }
-
-    /// Refuses further requests of a session.
-    fn close_session(&self, session: &Session) {
-        session.state.lock().is_closed = true;
-        self.server.sessions.lock().remove(&session.id);
-        session.trees.lock().clear();
     }
 
     /// Ends the requests of this connection for a session.
@@ -172,7 +163,7 @@ impl Connection {
         let is_disconnected = tree.is_none() && session.state.lock().is_disconnected;
         let mut count = 0;
         for open in take_opens(&session, tree) {
-            if is_disconnected && self.server.take_over(now, &open, effects) {
+            if is_disconnected && self.server.take_over(now, &session, &open, effects) {
                 continue;
             }
             let ops = close::abandon(&self.server, &open, self.waits.op_ids(), effects);

@@ -10,7 +10,7 @@ use proto::effect::{
 };
 use proto::file::{FileOp, LocalEvent, ShareId};
 use proto::id::{ConnectionId, OpId};
-use proto::login::{Accepted, Account, AccountKind, Authenticate, Authenticated};
+use proto::login::{Accepted, Account, AccountKind, AccountsRevision, Authenticate, Authenticated};
 use proto::notice::Notice;
 use proto::report::Report;
 use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
@@ -48,6 +48,8 @@ pub(crate) struct Rig {
     pub(crate) cancelled: Vec<OpId>,
     /// Number of ended authentication conversations.
     pub(crate) ended_conversations: usize,
+    /// The version of the accounts that logins use.
+    pub(crate) revision: AccountsRevision,
     /// Memory that clients expose by RDMA.
     pub(crate) memory: Memory,
     /// Keys of client memory that responses invalidated.
@@ -119,6 +121,7 @@ impl Rig {
             is_performing: false,
             cancelled: Vec::new(),
             ended_conversations: 0,
+            revision: AccountsRevision::default(),
             memory: Memory::default(),
             invalidated: Vec::new(),
             reports: Vec::new(),
@@ -333,7 +336,7 @@ impl Rig {
                 // `pass` reads the next timeout of the server.
                 Effect::ArmServerTimer => {}
                 Effect::Report(report) => self.reports.push(*report),
-                Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg)),
+                Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg, self.revision)),
                 Effect::EndConversation(_) => self.ended_conversations += 1,
                 Effect::Cancel(op) => {
                     self.cancelled.push(op);
@@ -434,7 +437,7 @@ impl Rig {
 
 /// The outcome of an authentication leg. The token is `more`, `refuse`, `guest`, `anonymous`, or
 /// the name of an authenticated user.
-fn verdict(leg: &Authenticate) -> Outcome {
+fn verdict(leg: &Authenticate, revision: AccountsRevision) -> Outcome {
     let name = String::from_utf8_lossy(&leg.token).into_owned();
     let accepted = |kind| {
         Authenticated::Accepted(Accepted {
@@ -447,6 +450,7 @@ fn verdict(leg: &Authenticate) -> Outcome {
                 name: name.clone(),
                 kind,
                 token: Arc::new(Token::new(1000, 1000, Vec::new())),
+                revision,
             },
         })
     };

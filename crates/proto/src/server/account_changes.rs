@@ -1,0 +1,88 @@
+//! The changes of accounts, for logins that are in progress at the change.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use crate::login::{Account, AccountKind, AccountsRevision};
+
+/// Maximum number of remembered changes. Beyond it, logins of any account that are in progress
+/// fail, and clients log in again.
+const CHANGES_MAX: usize = 16_384;
+
+/// The changes of accounts, for logins that are in progress at the change.
+#[derive(Debug, Default)]
+pub(crate) struct AccountChanges {
+    /// The first version of the accounts in which the last login of each changed account counts.
+    since: BTreeMap<String, AccountsRevision>,
+    /// The same for accounts that are not in the table.
+    since_for_others: AccountsRevision,
+}
+
+impl AccountChanges {
+    /// Notes that logins of this account count from this version of the accounts on.
+    pub(crate) fn note(&mut self, name: &str, revision: AccountsRevision) {
+        if self.since.len() >= CHANGES_MAX && !self.since.contains_key(name) {
+            let latest = self.since.values().copied().max().unwrap_or_default();
+            self.since_for_others = latest.max(self.since_for_others);
+            self.since.clear();
+        }
+        let since = self.since.entry(name.to_owned()).or_default();
+        *since = revision.max(*since);
+    }
+
+    /// Returns true if a login of the account was in progress when the account changed.
+    pub(crate) fn is_outdated(&self, account: &Account) -> bool {
+        let since = self
+            .since
+            .get(&account.name)
+            .unwrap_or(&self.since_for_others);
+        account.kind == AccountKind::Named && account.revision < *since
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::token::Token;
+
+    fn account(name: &str, revision: u64) -> Account {
+        Account {
+            name: name.into(),
+            kind: AccountKind::Named,
+            token: Arc::new(Token::new(1000, 1000, Vec::new())),
+            revision: AccountsRevision(revision),
+        }
+    }
+
+    #[test]
+    fn a_change_concerns_earlier_logins_of_its_account() {
+        let mut changes = AccountChanges::default();
+        changes.note("alice", AccountsRevision(3));
+        changes.note("alice", AccountsRevision(2));
+        assert!(changes.is_outdated(&account("alice", 2)));
+        assert!(!changes.is_outdated(&account("alice", 3)));
+        assert!(!changes.is_outdated(&account("bob", 0)));
+        let guest = Account {
+            kind: AccountKind::Guest,
+            ..account("alice", 2)
+        };
+        assert!(!changes.is_outdated(&guest));
+    }
+
+    #[test]
+    fn changes_have_a_limit_and_none_is_lost() {
+        let mut changes = AccountChanges::default();
+        for number in 0..=CHANGES_MAX as u64 {
+            changes.note(&alloc::format!("user{number}"), AccountsRevision(number));
+        }
+        assert!(changes.since.len() <= CHANGES_MAX);
+        assert!(changes.is_outdated(&account("user7", 6)));
+        let last = CHANGES_MAX as u64;
+        assert!(!changes.is_outdated(&account("bob", last)));
+        assert!(changes.is_outdated(&account(&alloc::format!("user{last}"), last - 1)));
+    }
+}

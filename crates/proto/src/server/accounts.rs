@@ -1,0 +1,90 @@
+//! Accounts that change while sessions of their users exist.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::id::ConnectionId;
+use crate::login::{Account, AccountsRevision};
+use crate::notice::Notice;
+use crate::server::Server;
+use crate::server::session::Session;
+use crate::token::Token;
+
+impl Server {
+    /// Ends the sessions of the account `name` that logged in with a version of the accounts before
+    /// `revision`, and closes their opens. The driver calls this when an account was removed or
+    /// disabled, or when its password was changed, before any login uses `revision`. Logins in
+    /// progress with an earlier version fail. `name` is the name in [`Account`], in the same case.
+    ///
+    /// No request of these sessions starts after the call. Returns a notice for each of their
+    /// connections, which the driver must deliver: the connection then closes the opens. The driver
+    /// also calls [`next_timeout`](Self::next_timeout) again, for opens that outlived a session.
+    pub fn end_account(
+        &self,
+        name: &str,
+        revision: AccountsRevision,
+    ) -> Vec<(ConnectionId, Notice)> {
+        self.account_changes.lock().note(name, revision);
+        self.disconnected.lock().expire_of(name);
+        let sessions = self.named_sessions().into_iter();
+        let of_account = sessions.filter(|session| {
+            let account = &session.state.lock().account;
+            account.name == name && account.revision < revision
+        });
+        of_account
+            .flat_map(|session| self.close_session(&session))
+            .collect()
+    }
+
+    /// Changes the identity of the sessions of the account `name`: of their file operations on
+    /// files that they open later. The driver calls this when the groups of the user have changed.
+    /// Returns the number of sessions that had another identity.
+    pub fn set_account_token(&self, name: &str, token: &Arc<Token>) -> usize {
+        let sessions = self.named_sessions().into_iter();
+        let changed = sessions.filter(|session| {
+            let account = &mut session.state.lock().account;
+            let is_changed = account.name == name && account.token != *token;
+            if is_changed {
+                account.token = token.clone();
+            }
+            is_changed
+        });
+        changed.count()
+    }
+
+    /// Returns the names of the accounts with sessions, except guests and anonymous users.
+    pub fn account_names(&self) -> BTreeSet<String> {
+        let sessions = self.named_sessions().into_iter();
+        sessions
+            .map(|session| session.state.lock().account.name.clone())
+            .collect()
+    }
+
+    /// Returns true if a login of the account was in progress when the account changed.
+    pub(crate) fn is_outdated(&self, account: &Account) -> bool {
+        self.account_changes.lock().is_outdated(account)
+    }
+
+    /// Ends a session. Returns the notices for its connections; none if it has ended before.
+    pub(crate) fn close_session(&self, session: &Session) -> Vec<(ConnectionId, Notice)> {
+        let connections = session.channels.end().into_iter();
+        self.refuse_requests(session);
+        let notice = |connection| (connection, Notice::SessionClosed(session.id));
+        connections.map(notice).collect()
+    }
+
+    /// Refuses further requests of a session.
+    pub(crate) fn refuse_requests(&self, session: &Session) {
+        session.state.lock().is_closed = true;
+        self.sessions.lock().remove(&session.id);
+        session.trees.lock().clear();
+    }
+
+    fn named_sessions(&self) -> Vec<Arc<Session>> {
+        let sessions: Vec<_> = self.sessions.lock().values().cloned().collect();
+        let is_named = |session: &Arc<Session>| session.state.lock().is_named();
+        sessions.into_iter().filter(is_named).collect()
+    }
+}
