@@ -102,25 +102,6 @@ impl Config {
         Self::parse(file, &text)
     }
 
-    /// Returns the `log.format` that a configuration file sets, even if the rest of the file is not
-    /// valid, so that errors about the file have this format. The default (text) if the file cannot
-    /// be read.
-    pub fn log_format_of(file: &Path) -> LogFormat {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let mut lines = text.lines().filter_map(|line| line.split_once('='));
-        let is_json = |(key, value): (&str, &str)| {
-            key.trim() == "format"
-                && value
-                    .trim_start()
-                    .trim_start_matches(['"', '\''])
-                    .starts_with("json")
-        };
-        match lines.any(is_json) {
-            true => LogFormat::Json,
-            false => LogFormat::Human,
-        }
-    }
-
     /// Parses and checks the text `text` of a configuration file. `file` is the name of the file in
     /// errors; the function does not read it. Relative paths start at the directory of `file`.
     ///

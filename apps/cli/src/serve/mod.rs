@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 
 /// Whether the log is JSON, or would be.
 fn is_json(arguments: &Arguments, log: Option<&Log>) -> bool {
-    let of_file = || arguments.config.as_deref().map(Config::log_format_of);
+    let of_file = || arguments.config.as_deref().map(LogFormat::of_file);
     let wanted = || {
         arguments
             .log_format

@@ -1,5 +1,7 @@
 //! The section `[log]`: level and format of the log.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -59,6 +61,27 @@ impl std::str::FromStr for LogFormat {
             "human" => Ok(Self::Human),
             "json" => Ok(Self::Json),
             _ => Err(format!("unknown format `{text}`: use human or json")),
+        }
+    }
+}
+
+impl LogFormat {
+    /// Returns the `log.format` that a configuration file sets, even if the rest of the file is not
+    /// valid, so that errors about the file have this format. The default (text) if the file cannot
+    /// be read.
+    pub fn of_file(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut lines = text.lines().filter_map(|line| line.split_once('='));
+        let is_json = |(key, value): (&str, &str)| {
+            key.trim() == "format"
+                && value
+                    .trim_start()
+                    .trim_start_matches(['"', '\''])
+                    .starts_with("json")
+        };
+        match lines.any(is_json) {
+            true => Self::Json,
+            false => Self::Human,
         }
     }
 }
