@@ -44,12 +44,11 @@ pub struct QuicSection {
     /// PEM file with the certificate authorities that issue the certificates of clients. Required
     /// if the server requests certificates of clients; otherwise `None`.
     pub client_ca: Option<Spanned<PathBuf>>,
-    /// Client certificates that may connect, in the text form of
-    /// [`Identifier`](net::tls::Identifier). Empty (the default): all clients with a certificate of
-    /// an authority in `client_ca`.
+    /// Client certificates that may connect, in the text form of [`Identifier`]. Empty (the
+    /// default): all clients with a certificate of an authority in `client_ca`.
     pub allow: Vec<Spanned<String>>,
     /// Client certificates that may not connect, even if `allow` lists them. The text form is that
-    /// of [`Identifier`](net::tls::Identifier). Default: empty.
+    /// of [`Identifier`]. Default: empty.
     pub deny: Vec<Spanned<String>>,
     /// Whether TLS replaces SMB encryption over QUIC if the client agrees. Default: no.
     pub transport_security: TransportSecurity,
