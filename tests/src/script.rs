@@ -30,6 +30,7 @@ pub const FIELD: Group = Group {
         "link_local_address",
         "mount_below_share",
         "names_that_differ_in_case",
+        "names_that_smb_forbids",
         "share_without_directory",
         "user_names_in_unicode",
     ],
