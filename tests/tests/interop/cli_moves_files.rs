@@ -625,7 +625,8 @@ fn a_copy_by_the_server_is_whole_or_not_at_all(transport: &str) -> Result<()> {
     for (arguments, is_another) in [
         (&["{}new"][..], true),
         (&["--in-place", "{}new"], false),
-        (&["{}small"], false),
+        (&["{}small"], true),
+        (&["--in-place", "{}small"], false),
         (&["--atomic", "{}small"], true),
     ] {
         let before = number()?;
