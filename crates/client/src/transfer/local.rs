@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The local end of a [`download`](crate::transfer::download): it receives the bytes of the file.
+/// The local end of a [`download`](crate::transfer::download()): it receives the bytes of the file.
 /// The download calls its method on the thread that polls the download.
 pub trait Sink {
     /// Stores the bytes of a piece, which is never empty. `offset` is the offset of the piece in
@@ -16,8 +16,8 @@ pub trait Sink {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// The local end of an [`upload`](crate::transfer::upload): it supplies the bytes of the file. The
-/// upload calls its methods on the thread that polls the upload.
+/// The local end of an [`upload`](crate::transfer::upload()): it supplies the bytes of the file.
+/// The upload calls its methods on the thread that polls the upload.
 pub trait Source {
     /// Returns the local file if the source is one with equal offsets; the default is `None`. A
     /// connection that supports it then sends pieces from the file without a copy, and the transfer
