@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
+use smbeam_tests::smbclient::Protection;
 use smbeam_tests::subject::{ALICE, Server};
 use smbeam_tests::wait;
 
@@ -54,6 +55,10 @@ pub(crate) fn run(
         .args(["-p", &server.tcp.port().to_string()])
         .args(["-U", &format!("{}%{}", ALICE.name, ALICE.password)])
         .arg(format!("--client-protection={}", options.protection.word()));
+    // smbtorture takes encryption from its credentials, and signing from its configuration.
+    if options.protection == Protection::Sign {
+        command.arg("--option=client signing=required");
+    }
     for (name, value) in [
         ("timelimit", u64::from(options.seconds)),
         ("nprocs", u64::from(options.connections)),
