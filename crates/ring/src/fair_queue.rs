@@ -79,11 +79,6 @@ impl<T> FairQueue<T> {
         self.len -= 1;
         Some(entry)
     }
-
-    /// Removes all entries.
-    pub(crate) fn drain(&mut self) -> Vec<T> {
-        std::iter::from_fn(|| self.pop()).collect()
-    }
 }
 
 impl<T> Group<T> {
@@ -150,6 +145,6 @@ mod tests {
             assert!(before.is_none_or(|before| before < number));
         }
         assert_eq!((last.len(), queue.len()), (6, 0));
-        assert!(queue.drain().is_empty() && queue.groups.is_empty());
+        assert!(queue.pop().is_none() && queue.groups.is_empty());
     }
 }
