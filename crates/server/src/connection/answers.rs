@@ -7,8 +7,7 @@
 use std::time::Duration;
 
 use proto::server::ledger::Shortage;
-use wire::Command;
-use wire::header::HEADER_LEN;
+use wire::{Command, Header};
 
 use super::Connection;
 
@@ -22,10 +21,6 @@ const UNCOUNTED_BYTES: usize = 16 << 10;
 const MAX_QUEUED: usize = 32 << 20;
 /// Time between two checks of a connection that waits for memory of others.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// The start of an SMB2 header. \[MS-SMB2\] 2.2.1.2
-const PROTOCOL_ID: [u8; 4] = *b"\xFESMB";
-/// Offset of the command in the header.
-const COMMAND_OFFSET: usize = 12;
 
 impl Connection {
     /// Updates the sum of the responses. Called after each call of the core and after each send.
@@ -93,8 +88,5 @@ impl Connection {
 
 /// Returns whether a message is a CANCEL that is not encrypted. \[MS-SMB2\] 2.2.30
 fn is_cancel(message: &[u8]) -> bool {
-    let command = message.get(COMMAND_OFFSET..COMMAND_OFFSET + 2);
-    message.len() >= HEADER_LEN
-        && message.starts_with(&PROTOCOL_ID)
-        && command == Some(&Command::CANCEL.0.to_le_bytes())
+    Header::decode(message).is_ok_and(|header| header.command == Command::CANCEL)
 }

@@ -93,6 +93,7 @@ fn queue(connection: &Connection, bytes: usize) {
 fn cancel() -> Vec<u8> {
     let mut message = vec![0; 68];
     message[..4].copy_from_slice(b"\xFESMB");
+    message[4] = 64;
     message[12] = 0x0C;
     message
 }
