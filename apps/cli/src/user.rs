@@ -10,6 +10,8 @@ mod rm;
 
 use clap::Subcommand;
 
+use arguments::UserArguments;
+
 /// Subcommands of `smbeam user`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -20,11 +22,11 @@ pub(crate) enum Command {
     /// The sessions of the user end.
     Passwd(passwd::Arguments),
     /// Refuse logins of a user, and end the sessions of the user.
-    Disable(disable::Arguments),
+    Disable(UserArguments),
     /// Allow logins of a disabled user again.
-    Enable(enable::Arguments),
+    Enable(UserArguments),
     /// Remove a user, and end the sessions of the user.
-    Rm(rm::Arguments),
+    Rm(UserArguments),
     /// List the users.
     Ls(ls::Arguments),
 }
@@ -34,9 +36,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Add(arguments) => arguments.run(),
         Command::Passwd(arguments) => arguments.run(),
-        Command::Disable(arguments) => arguments.run(),
-        Command::Enable(arguments) => arguments.run(),
-        Command::Rm(arguments) => arguments.run(),
+        Command::Disable(user) => disable::run(user),
+        Command::Enable(user) => enable::run(user),
+        Command::Rm(user) => rm::run(user),
         Command::Ls(arguments) => arguments.run(),
     }
 }

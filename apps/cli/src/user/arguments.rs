@@ -27,6 +27,15 @@ impl FileArgument {
     }
 }
 
+/// A user in the file of users.
+#[derive(Debug, Args)]
+pub(crate) struct UserArguments {
+    #[command(flatten)]
+    pub(super) file: FileArgument,
+    /// The user.
+    pub(super) name: String,
+}
+
 /// The source of the password. It is never an argument, which other users can see.
 #[derive(Debug, Args)]
 pub(crate) struct PasswordArgument {

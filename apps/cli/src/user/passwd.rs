@@ -2,15 +2,13 @@
 
 use clap::Args;
 
-use super::arguments::{FileArgument, PasswordArgument};
+use super::arguments::{PasswordArgument, UserArguments};
 
 /// Arguments of `smbeam user passwd`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    file: FileArgument,
-    /// The user.
-    name: String,
+    user: UserArguments,
     #[command(flatten)]
     password: PasswordArgument,
 }
@@ -18,8 +16,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Runs the command.
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        let mut users = self.file.load()?;
-        users.set_password(&self.name, &self.password.read()?)?;
+        let mut users = self.user.file.load()?;
+        users.set_password(&self.user.name, &self.password.read()?)?;
         Ok(())
     }
 }

@@ -1,21 +1,8 @@
 //! `smbeam user rm`: removes a user.
 
-use clap::Args;
+use super::arguments::UserArguments;
 
-use super::arguments::FileArgument;
-
-/// Arguments of `smbeam user rm`.
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    file: FileArgument,
-    /// The user.
-    name: String,
-}
-
-impl Arguments {
-    /// Runs the command.
-    pub(super) fn run(&self) -> anyhow::Result<()> {
-        Ok(self.file.load()?.remove(&self.name)?)
-    }
+/// Runs the command.
+pub(super) fn run(user: &UserArguments) -> anyhow::Result<()> {
+    Ok(user.file.load()?.remove(&user.name)?)
 }
