@@ -9,7 +9,7 @@ use super::Worker;
 use crate::memory;
 
 impl Worker {
-    /// Measures the memory again and again. Runs on one worker until the worker ends.
+    /// Measures the memory every second. Runs on one worker until the worker ends.
     pub(super) async fn watch_memory(self: Rc<Self>) {
         let shared = Rc::clone(&self.context).shared.clone();
         let (ledger, limit) = (shared.core.ledger(), shared.memory_max);

@@ -35,9 +35,9 @@ use server_driver::ServerDriver;
 /// Time between two reads of the network interfaces.
 const INTERFACES_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Time between two looks for a new user file.
+/// Time between two checks for a changed user file.
 const USERS_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of these times between two look-ups of the groups of users: five minutes.
+/// Number of checks of the user file between two look-ups of the groups of users: five minutes.
 const GROUPS_ROUNDS: u32 = 300;
 
 /// The listeners of one worker.
@@ -183,8 +183,8 @@ impl Worker {
         }
     }
 
-    /// Reads the user file again and again if it has changed, and looks up groups now and then. The
-    /// sessions of changed accounts end also if no client logs in.
+    /// Reads the user file each time it has changed, and looks up the groups of users every five
+    /// minutes. The sessions of changed accounts end also if no client logs in.
     async fn watch_accounts(self: Rc<Self>) {
         let shared = self.shared();
         let rounds = match shared.accounts.can_change() {
