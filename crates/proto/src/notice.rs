@@ -4,6 +4,47 @@ use wire::create_context::LeaseState;
 
 use crate::id::OpId;
 
+/// The break of an oplock or a lease of which a client must be notified. \[MS-SMB2\] 2.2.23
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachingBreak {
+    /// A session of the client: that of the open.
+    pub session: wire::SessionId,
+    /// The open that holds the oplock, or an open of the lease.
+    pub file_id: wire::FileId,
+    /// The lease; `None` for an oplock.
+    pub lease: Option<LeaseBreak>,
+    /// The caching rights before the break.
+    pub from: LeaseState,
+    /// The caching rights that the client may hold after the break.
+    pub to: LeaseState,
+}
+
+/// The part of a [`CachingBreak`] that a lease has and an oplock has not. \[MS-SMB2\] 2.2.23.2
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseBreak {
+    /// The ClientGuid of the client that holds the lease.
+    pub client: wire::Guid,
+    /// LeaseKey: the client's identifier of the lease.
+    pub key: wire::Guid,
+    /// Number of state changes of the lease, including this one; 0 for a lease of version 1.
+    pub epoch: u16,
+    /// Whether the client must acknowledge the break.
+    pub needs_ack: bool,
+}
+
+impl CachingBreak {
+    /// The loss of all rights of an oplock, without acknowledgment.
+    pub(crate) fn of_oplock(session: wire::SessionId, file_id: wire::FileId) -> Self {
+        Self {
+            session,
+            file_id,
+            lease: None,
+            from: LeaseState::READ_CACHING,
+            to: LeaseState::NONE,
+        }
+    }
+}
+
 /// A fact that one connection of the server reports to another connection of the same process, such
 /// as an ended session or a granted lock. The I/O driver delivers it with `Connection::notice`.
 ///
@@ -20,18 +61,7 @@ pub enum Notice {
     /// The server withdraws caching rights of an oplock or a lease (a break). The connection
     /// carries the session and sends the oplock break or lease break notification to the client.
     /// \[MS-SMB2\] 3.3.4.6, 3.3.4.7
-    BreakCaching {
-        /// The session of the open that holds the rights.
-        session: wire::SessionId,
-        /// The open that holds the oplock, or an open of the lease.
-        file_id: wire::FileId,
-        /// The key of the lease; `None` for an oplock.
-        lease_key: Option<wire::Guid>,
-        /// The caching rights before the break.
-        from: LeaseState,
-        /// The caching rights that the client may hold after the break.
-        to: LeaseState,
-    },
+    BreakCaching(CachingBreak),
     /// A break of caching rights is complete: the client has acknowledged it, or its time limit has
     /// passed. This operation of the receiving connection waited for that.
     CachingBroken(OpId),

@@ -112,6 +112,14 @@ impl ChannelList {
         }
     }
 
+    /// A connection that lives.
+    pub(crate) fn any_living(&self) -> Option<ConnectionId> {
+        let state = self.state.lock();
+        let mut channels = state.channels.iter();
+        let living = channels.find(|(_, channel)| !channel.is_lost)?;
+        Some(*living.0)
+    }
+
     /// The connections that live.
     pub(crate) fn alive(&self) -> Vec<ConnectionId> {
         let state = self.state.lock();

@@ -135,6 +135,12 @@ pub struct Limits {
     /// Maximum time that a login waits until the server has closed the open files of the session
     /// that the login replaces. Default: 5 s.
     pub replace_timeout: Duration,
+    /// Maximum number of leases of one client, which a ClientGuid identifies. A further open gets no
+    /// lease. Default: 65,536.
+    pub leases_per_client: usize,
+    /// Maximum number of leases of the whole server. A lease uses about 300 bytes of memory beside
+    /// its opens. Default: 524,288.
+    pub leases: usize,
     /// Maximum number of open files of the whole server that outlive their lost session. Each needs
     /// a file descriptor. Default: 16,384.
     pub disconnected_opens: usize,
@@ -175,6 +181,8 @@ impl Default for Limits {
             frame_before_login: 256 << 10,
             login_timeout: Duration::from_secs(30),
             replace_timeout: Duration::from_secs(5),
+            leases_per_client: 65_536,
+            leases: 524_288,
             disconnected_opens: 16_384,
             disconnected_open_timeout: Duration::ZERO,
             interim_after: Duration::from_millis(500),

@@ -162,17 +162,22 @@ impl Parked {
 impl Context<'_> {
     /// The wait of this request for the end of a break, should it have to wait.
     pub(crate) fn break_wait(&mut self) -> BreakWait {
-        let now = self.now.instant;
-        let timeout = self.server.config.limits.oplock_break_timeout;
+        let deadline = self.break_deadline();
         let waiter = Waiter {
             connection: self.connection,
             op: self.op(),
         };
         BreakWait {
             waiter,
-            now,
-            deadline: now.after(timeout),
+            now: self.now.instant,
+            deadline,
         }
+    }
+
+    /// When a break that begins now ends at the latest.
+    pub(crate) fn break_deadline(&self) -> Instant {
+        let timeout = self.server.config.limits.oplock_break_timeout;
+        self.now.instant.after(timeout)
     }
 
     /// A number for an operation that will be completed.
@@ -203,8 +208,7 @@ impl Context<'_> {
     pub(crate) fn data_changed(&mut self, open: &Open) {
         if open.has_readers.load(Ordering::SeqCst) {
             let mut notices = Notices::new();
-            let timeout = self.server.config.limits.oplock_break_timeout;
-            let deadline = self.now.instant.after(timeout);
+            let deadline = self.break_deadline();
             let files = &self.server.files;
             files.break_read_caching(open.key, open.file, deadline, &mut notices);
             self.post(notices);

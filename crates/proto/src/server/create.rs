@@ -19,7 +19,7 @@ use spin::Mutex;
 use wire::access::{AccessMask, CreateDisposition, CreateOptions, OplockLevel};
 use wire::change_notify::CompletionFilter;
 use wire::create::{CreateAction, Request, Response, ResponseFlags};
-use wire::create_context::RawContext;
+use wire::create_context::{Lease, LeaseState, RawContext};
 use wire::fscc::FileAction;
 use wire::{FileId, Status};
 
@@ -56,6 +56,23 @@ pub(crate) struct Entered {
     opened: Opened,
     /// Open.GrantedAccess.
     granted: AccessMask,
+}
+
+/// The oplock or lease of an open, as the response reports it.
+struct Caching {
+    level: OplockLevel,
+    lease: Option<Lease>,
+}
+
+impl Caching {
+    /// The caching of an open with the rights of an oplock, or with a lease.
+    fn new(rights: LeaseState, lease: Option<Lease>) -> Self {
+        let level = match lease {
+            Some(_) => OplockLevel::LEASE,
+            None => oplock_level(rights),
+        };
+        Self { level, lease }
+    }
 }
 
 /// Starts on a request.
@@ -158,8 +175,14 @@ fn enter(
         Ok(Some(parked)) => {
             context.run(FileOp::OnOpen(opened.file, Operation::Close));
             wanted.is_made = opened.created;
+            wanted.is_retry = true;
             let step = Step::Parked(Box::new(wanted));
             return Ok(Progress::Park(parked, step));
+        }
+        // The lease key belongs to another file.
+        Err(Status::INVALID_PARAMETER) => {
+            admit::discard(context, &wanted, &opened);
+            return Err(Status::INVALID_PARAMETER);
         }
         Err(status) => {
             // Also where the file is new: another client opened it before we could say how it is
@@ -200,11 +223,12 @@ impl Entered {
         context.finish_close(key, close);
     }
 
-    /// The FileId and the oplock for the response.
-    fn to_open(&self, context: &Context<'_>) -> (Open, OplockLevel) {
+    /// The open, and its oplock or lease for the response.
+    fn to_open(&self, context: &Context<'_>) -> (Open, Caching) {
         let id = context.server.new_file_id();
         let Granted {
             rights,
+            lease,
             has_readers,
             locks,
         } = self.grant(context, id);
@@ -228,7 +252,7 @@ impl Entered {
             sequence: Mutex::default(),
             state: Mutex::new(OpenState::default()),
         };
-        (open, oplock_level(rights))
+        (open, Caching::new(rights, lease))
     }
 
     fn action(&self) -> CreateAction {
@@ -249,7 +273,7 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
         entered.withdraw(context);
         return Err(Status::CANCELLED);
     }
-    let (open, level) = entered.to_open(context);
+    let (open, caching) = entered.to_open(context);
     let open = Arc::new(open);
     if let Err(status) = register(context, &open) {
         entered.withdraw(context);
@@ -267,22 +291,22 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
         .iter()
         .for_each(|replay_entry| replay_entry.complete(known));
     let asked = &entered.wanted.asked;
-    Ok(answer(asked, &entered.opened.metadata, &known, level))
+    Ok(answer(asked, &entered.opened.metadata, &known, &caching))
 }
 
 fn answer(
     asked: &Asked,
     metadata: &Metadata,
     known: &CompletedCreate,
-    level: OplockLevel,
+    caching: &Caching,
 ) -> Progress<Step> {
-    let answers = asked.answers(metadata, known.maximal);
+    let answers = asked.answers(metadata, known.maximal, caching.lease.as_ref());
     let contexts: Vec<RawContext<'_>> = answers
         .iter()
         .map(|(name, data)| RawContext { name, data })
         .collect();
     let mut response = describe(metadata, known.file_id, known.action, contexts);
-    response.oplock_level = level;
+    response.oplock_level = caching.level;
     Progress::Done(Reply::message(|out| response.encode(out)))
 }
 

@@ -84,6 +84,12 @@ impl Connection {
         if has_large_mtu {
             capabilities |= Capabilities::LARGE_MTU;
         }
+        if dialect >= Dialect::SMB_2_1 {
+            capabilities |= Capabilities::LEASING;
+        }
+        if dialect >= Dialect::SMB_3_0 {
+            capabilities |= Capabilities::DIRECTORY_LEASING;
+        }
         if agreed.is_multichannel {
             capabilities |= Capabilities::MULTI_CHANNEL;
         }

@@ -1,14 +1,14 @@
-//! OPLOCK_BREAK: the server asks a client to give an oplock up, and the client says that it has.
+//! OPLOCK_BREAK: a client acknowledges that it has given up an oplock or rights of a lease.
 //! \[MS-SMB2\] 3.3.4.6, 3.3.5.22
 
 use core::convert::Infallible;
 
 use wire::Status;
 use wire::access::OplockLevel;
-use wire::oplock_break::{OplockBreak, Request, Response};
+use wire::oplock_break::{LeaseBreak, OplockBreak, Request, Response};
 
 use crate::server::context::{Context, Progress, Reply};
-use crate::server::fsa::caching::{self, of_oplock};
+use crate::server::fsa::caching::{self, LeaseId, of_oplock};
 use crate::server::notices::Notices;
 use crate::server::open::malformed;
 
@@ -19,8 +19,7 @@ pub(crate) fn start(
 ) -> Result<Progress<Infallible>, Status> {
     match Request::decode(message).map_err(malformed)? {
         Request::Oplock(acknowledgement) => acknowledge(context, acknowledgement),
-        // No lease is ever granted. \[MS-SMB2\] 3.3.5.22.2
-        Request::Lease(_) => Err(Status::OBJECT_NAME_NOT_FOUND),
+        Request::Lease(acknowledgment) => acknowledge_lease(context, acknowledgment),
     }
 }
 
@@ -46,6 +45,29 @@ fn acknowledge(
         oplock_level: caching::oplock_level(kept?),
         file_id: open.id,
     });
+    Ok(Progress::Done(Reply::message(|out| response.encode(out))))
+}
+
+/// \[MS-SMB2\] 3.3.5.22.2
+fn acknowledge_lease(
+    context: &mut Context<'_>,
+    acknowledgment: LeaseBreak,
+) -> Result<Progress<Infallible>, Status> {
+    let LeaseBreak {
+        lease_key,
+        lease_state,
+    } = acknowledgment;
+    let lease = LeaseId {
+        client: context.session.origin.client_guid,
+        key: lease_key,
+    };
+    let deadline = context.break_deadline();
+    let mut notices = Notices::new();
+    let files = &context.server.files;
+    let result = files.acknowledge_lease(lease, lease_state, deadline, &mut notices);
+    context.post(notices);
+    result?;
+    let response = Response::Lease(acknowledgment);
     Ok(Progress::Done(Reply::message(|out| response.encode(out))))
 }
 

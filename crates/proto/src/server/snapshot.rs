@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use crypto::{Cipher, SigningAlgorithm};
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
+use wire::create_context::LeaseState;
 use wire::dialect::Dialect;
 use wire::{FileId, FileTime, SessionId, TreeId};
 
@@ -105,6 +106,9 @@ pub struct OpenSnapshot {
     pub sharing: ShareAccess,
     /// Oplock level that the open holds; during a break, the level before the break.
     pub oplock: OplockLevel,
+    /// Caching rights of the oplock or lease of the open; during a break, the rights before the
+    /// break.
+    pub caching: LeaseState,
     /// Byte-range locks that the open holds, up to the limit of the snapshot.
     pub locks: Vec<LockSnapshot>,
     /// Number of byte-range locks that the open holds, including those that the snapshot omits.
@@ -205,6 +209,7 @@ fn seen_pipe(pipe: &Pipe) -> OpenSnapshot {
         access: AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA,
         sharing: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
         oplock: OplockLevel::NONE,
+        caching: LeaseState::NONE,
         locks: Vec::new(),
         lock_count: 0,
     }
@@ -254,6 +259,7 @@ fn seen_open(open: &Open, description: &Description, locks: usize) -> OpenSnapsh
         access: open.granted,
         sharing: description.sharing.share,
         oplock: description.oplock,
+        caching: description.rights,
         locks: locks.collect(),
         lock_count,
     }

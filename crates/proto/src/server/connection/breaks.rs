@@ -1,87 +1,31 @@
-//! Breaks of oplocks: notifications to the clients that hold them, and the requests that wait.
+//! Breaks of oplocks and leases: notifications to the clients that hold them, and the requests that wait.
 //! \[MS-SMB2\] 3.3.4.6, 3.3.6.1
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::create_context::LeaseState;
 use wire::header::{HEADER_LEN, Target};
 use wire::oplock_break::{LeaseBreakFlags, LeaseBreakNotification, Notification, OplockBreak};
-use wire::{Command, FileId, Flags, Guid, Header, MessageId, SessionId, Status, TreeId};
+use wire::{Command, Flags, Header, MessageId, SessionId, Status, TreeId};
 
 use super::Connection;
 use super::task::Task;
 use crate::effect::{Effect, Effects, OutMessage, Outbound, Outcome};
 use crate::id::OpId;
-use crate::notice::Notice;
+use crate::notice::{CachingBreak, Notice};
 use crate::server::fsa::caching::oplock_level;
 use crate::server::notices::{Notices, Waiter};
 use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::time::Now;
 
-/// The break of an oplock of which the client has not been notified yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UnsentBreak {
-    pub(super) session: SessionId,
-    /// The open through which the client receives the notification.
-    pub(super) file_id: FileId,
-    /// The lease; `None` where an oplock breaks.
-    pub(super) lease_key: Option<Guid>,
-    /// The rights before the break.
-    pub(super) from: LeaseState,
-    /// The rights after the break.
-    pub(super) to: LeaseState,
-}
-
-impl UnsentBreak {
-    /// The notice from which the break came, for another connection.
-    fn into_notice(self) -> Notice {
-        let Self {
-            session,
-            file_id,
-            lease_key,
-            from,
-            to,
-        } = self;
-        Notice::BreakCaching {
-            session,
-            file_id,
-            lease_key,
-            from,
-            to,
-        }
-    }
-
-    /// The notification that the client receives. \[MS-SMB2\] 2.2.23
-    fn notification(self) -> Notification {
-        match self.lease_key {
-            None => Notification::Oplock(OplockBreak {
-                oplock_level: oplock_level(self.to),
-                file_id: self.file_id,
-            }),
-            Some(lease_key) => Notification::Lease(LeaseBreakNotification {
-                // Leases of version 1 only. \[MS-SMB2\] 3.3.4.7
-                new_epoch: 0,
-                flags: match self.from {
-                    LeaseState::READ_CACHING => LeaseBreakFlags::NONE,
-                    _ => LeaseBreakFlags::ACK_REQUIRED,
-                },
-                lease_key,
-                current_lease_state: self.from,
-                new_lease_state: self.to,
-            }),
-        }
-    }
-}
-
 /// The breaks of which clients have not been notified yet, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct UnsentBreaks(Vec<UnsentBreak>);
+pub(super) struct UnsentBreaks(Vec<CachingBreak>);
 
 impl UnsentBreaks {
     /// Adds a break. The connection sends it at the end of the call.
-    pub(super) fn push(&mut self, unsent: UnsentBreak) {
+    pub(super) fn push(&mut self, unsent: CachingBreak) {
         self.0.push(unsent);
     }
 
@@ -103,21 +47,22 @@ impl Connection {
         }
     }
 
-    /// \[MS-SMB2\] 3.3.4.6: never signed. An open that is closed meanwhile needs no notification.
-    fn send_break(&mut self, unsent: UnsentBreak, effects: &mut Effects) {
+    /// \[MS-SMB2\] 3.3.4.6, 3.3.4.7: never signed. An oplock of an open that is closed meanwhile
+    /// needs no notification; a lease may have other opens.
+    fn send_break(&mut self, unsent: CachingBreak, effects: &mut Effects) {
         let Some(session) = self.find_session(unsent.session) else {
             // The connection lost the session, but another may carry it.
-            let notices = Notices::from([(self.id, unsent.into_notice())]);
+            let notices = Notices::from([(self.id, Notice::BreakCaching(unsent))]);
             self.server.post(notices, effects);
             return;
         };
         let open = session.opens.lock().get(&unsent.file_id.volatile).cloned();
-        let Some(open) = open.filter(|_| !self.is_over) else {
+        if self.is_over || (open.is_none() && unsent.lease.is_none()) {
             return;
-        };
+        }
         let mut head = Vec::with_capacity(HEADER_LEN + 44);
         notification_header().encode(&mut head);
-        unsent.notification().encode(&mut head);
+        notification(&unsent).encode(&mut head);
         let message = OutMessage {
             head,
             payload: None,
@@ -125,7 +70,8 @@ impl Connection {
             sign: None,
         };
         // Another channel of the session may use a transport that does not encrypt.
-        let is_encrypted = open.is_encrypted || self.must_encrypt(session.state.lock().encrypt);
+        let is_encrypted = open.is_some_and(|open| open.is_encrypted)
+            || self.must_encrypt(session.state.lock().encrypt);
         let encryption = is_encrypted.then(|| session.encryption()).flatten();
         effects.push(Effect::Send(Outbound {
             messages: Vec::from([message]),
@@ -140,22 +86,9 @@ impl Connection {
         let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
         let notified_here = |open: &&Arc<Open>| open.state.lock().notified_on == Some(self.id);
         let files = &self.server.files;
-        let notice = |open: &Arc<Open>| {
-            let (from, to) = files.rights(open.key, open.file);
-            Notice::BreakCaching {
-                session: session.id,
-                file_id: open.id,
-                // No lease is granted yet.
-                lease_key: None,
-                from,
-                to,
-            }
-        };
-        let mut opens: Vec<&Arc<Open>> = opens.iter().collect();
-        opens.retain(notified_here);
-        let notices: Notices = opens
-            .into_iter()
-            .map(|open| (self.id, notice(open)))
+        let notices: Notices = (opens.iter())
+            .filter(notified_here)
+            .filter_map(|open| files.last_notification(open.key, open.file))
             .collect();
         self.server.post(notices, effects);
     }
@@ -182,6 +115,26 @@ impl Connection {
             files.expire(key, now.instant, &mut notices)
         });
         self.server.post(notices, effects);
+    }
+}
+
+/// The notification that a client receives. \[MS-SMB2\] 2.2.23
+fn notification(unsent: &CachingBreak) -> Notification {
+    match unsent.lease {
+        None => Notification::Oplock(OplockBreak {
+            oplock_level: oplock_level(unsent.to),
+            file_id: unsent.file_id,
+        }),
+        Some(lease) => Notification::Lease(LeaseBreakNotification {
+            new_epoch: lease.epoch,
+            flags: match lease.needs_ack {
+                true => LeaseBreakFlags::ACK_REQUIRED,
+                false => LeaseBreakFlags::NONE,
+            },
+            lease_key: lease.key,
+            current_lease_state: unsent.from,
+            new_lease_state: unsent.to,
+        }),
     }
 }
 

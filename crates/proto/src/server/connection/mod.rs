@@ -41,7 +41,7 @@ use crate::server::quota::Quotas;
 use crate::server::session::Session;
 use crate::time::{Instant, Now};
 use crate::violation::Violation;
-use breaks::{UnsentBreak, UnsentBreaks};
+use breaks::UnsentBreaks;
 use drain::Drains;
 use login::Logins;
 pub use responses::Responses;
@@ -190,19 +190,7 @@ impl Connection {
                 }
             }
             Notice::OpensClosed(session) => self.session_gone(now, session, effects),
-            Notice::BreakCaching {
-                session,
-                file_id,
-                lease_key,
-                from,
-                to,
-            } => self.unsent_breaks.push(UnsentBreak {
-                session,
-                file_id,
-                lease_key,
-                from,
-                to,
-            }),
+            Notice::BreakCaching(unsent) => self.unsent_breaks.push(unsent),
             Notice::CachingBroken(op) | Notice::DirectoryChanged(op) | Notice::PipeReadable(op) => {
                 self.unpark(now, op, Outcome::Woken, effects);
             }

@@ -1,11 +1,11 @@
-//! The create contexts that the server evaluates: MxAc, QFid and AlSi, and contexts that it
-//! refuses. \[MS-SMB2\] 3.3.5.9
+//! The create contexts that the server evaluates: MxAc, QFid, AlSi, RqLs and DH2Q, and contexts that
+//! it refuses. \[MS-SMB2\] 3.3.5.9
 
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
 use wire::create_context::{
-    AllocationSize, DurableRequestV2, MaximalAccessRequest, MaximalAccessResponse,
+    AllocationSize, DurableRequestV2, Lease, MaximalAccessRequest, MaximalAccessResponse,
     OnDiskIdResponse, RawContext, Timewarp, find, name,
 };
 use wire::{FileTime, Guid, Status};
@@ -13,8 +13,8 @@ use wire::{FileTime, Guid, Status};
 use crate::file::Metadata;
 use crate::server::open::malformed;
 
-/// What the contexts of a request ask for. Leases and durable opens are not granted: no answer
-/// says so. Contexts that are not known are passed over, as the specification asks.
+/// What the contexts of a request ask for. Durable opens are not granted: no answer says so.
+/// Contexts that are not known are passed over, as the specification asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// AlSi: bytes to reserve.
@@ -25,6 +25,8 @@ pub(crate) struct Asked {
     on_disk_id: bool,
     /// DH2Q: the client's name for the CREATE.
     pub(crate) create_guid: Option<Guid>,
+    /// RqLs: the lease that the open joins.
+    pub(crate) lease: Option<Lease>,
 }
 
 impl Asked {
@@ -44,6 +46,11 @@ impl Asked {
             let request = DurableRequestV2::decode(data).map_err(malformed)?;
             asked.create_guid = Some(request.create_guid);
         }
+        if let Some(data) = find(contexts, name::LEASE) {
+            let lease = Lease::decode(data).map_err(malformed)?;
+            // As with Samba, a key of zeros is none.
+            asked.lease = Some(lease).filter(|lease| lease.lease_key != Guid::default());
+        }
         Ok(asked)
     }
 
@@ -52,8 +59,12 @@ impl Asked {
         &self,
         metadata: &Metadata,
         maximal: AccessMask,
+        lease: Option<&Lease>,
     ) -> Vec<(&'static [u8], Vec<u8>)> {
         let mut answers = Vec::new();
+        if let Some(lease) = lease {
+            answers.push((name::LEASE, lease.encode()));
+        }
         if let Some(request) = self.maximal_access {
             let response = answer_maximal_access(request, metadata.written, maximal);
             answers.push((name::MAXIMAL_ACCESS, response.encode()));
@@ -131,13 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn unknown_contexts_leases_and_durable_requests_are_passed_over() {
-        for name in [
-            &b"What"[..],
-            name::LEASE,
-            name::DURABLE_REQUEST,
-            name::APPLE,
-        ] {
+    fn unknown_contexts_and_durable_requests_are_passed_over() {
+        for name in [&b"What"[..], name::DURABLE_REQUEST, name::APPLE] {
             assert_eq!(asked(name, &[1, 2, 3]), Ok(Asked::default()), "{name:?}");
         }
     }
@@ -149,6 +155,8 @@ mod tests {
         assert_eq!(asked(name::ALLOCATION_SIZE, &[0xFF; 8]), bad);
         assert_eq!(asked(name::MAXIMAL_ACCESS, &[0; 4]), bad);
         assert_eq!(asked(name::TIMEWARP, &[]), bad);
+        assert_eq!(asked(name::LEASE, &[1; 31]), bad);
+        assert_eq!(asked(name::LEASE, &[1; 51]), bad);
     }
 
     #[test]
@@ -169,7 +177,7 @@ mod tests {
         let maximal = AccessMask(0x001F_01FF);
         let answer = |data: &[u8]| {
             let asked = asked(name::MAXIMAL_ACCESS, data).expect("a good context");
-            let answers = asked.answers(&metadata, maximal);
+            let answers = asked.answers(&metadata, maximal, None);
             MaximalAccessResponse::decode(&answers[0].1).expect("a good answer")
         };
         assert_eq!(answer(&[]).maximal_access, maximal);

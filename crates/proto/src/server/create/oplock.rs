@@ -1,14 +1,17 @@
 //! Caching rights of a CREATE: which it breaks, and which it gets. \[MS-SMB2\] 3.3.5.9
 
-use wire::access::{AccessMask, CreateOptions, OplockLevel};
-use wire::{FileId, Status};
+use wire::access::{AccessMask, CreateOptions};
+use wire::create_context::{Lease, LeaseFlags, LeaseState};
+use wire::dialect::Dialect;
+use wire::{FileId, Guid, Status};
 
 use super::wanted::Wanted;
 use super::{Entered, admit};
 use crate::file::Opened;
 use crate::server::context::{Context, Parked};
 use crate::server::fsa::caching::{
-    BreakTarget, Granted, HolderId, OpenAttempt, is_stat_only, of_oplock,
+    BreakTarget, CachingRequest, Granted, HolderId, LeaseId, LeaseTerms, OpenAttempt, is_stat_only,
+    of_oplock,
 };
 use crate::server::fsa::{Admission, OpenRecord};
 use crate::server::notices::Notices;
@@ -23,10 +26,12 @@ pub(super) fn enter(
 ) -> Result<Option<Parked>, Status> {
     let wait = context.break_wait();
     let key = opened.metadata.key;
+    let lease = lease_of(context, wanted, opened);
     let checked = admit::checked_sharing(wanted, granted);
     let attempt = OpenAttempt {
         checked,
         overwrites: wanted.overwrites() && !opened.created,
+        is_retry: wanted.is_retry,
         wait,
     };
     let record = OpenRecord {
@@ -35,7 +40,8 @@ pub(super) fn enter(
         path: opened.path.clone(),
         delete_on_close: wanted.options.contains(CreateOptions::DELETE_ON_CLOSE),
         is_stat_only: is_stat_only(checked.access),
-        holder: HolderId::Open(opened.file),
+        holder: lease.map_or(HolderId::Open(opened.file), HolderId::Lease),
+        parent_lease: parent_lease(wanted),
         target: None,
     };
     let mut notices = Notices::new();
@@ -59,28 +65,72 @@ impl Entered {
         context.post(notices);
     }
 
-    /// Grants as much of the requested oplock as the other opens permit.
+    /// Grants as much of the requested oplock or lease as the other opens permit.
     pub(super) fn grant(&self, context: &Context<'_>, file_id: FileId) -> Granted {
-        let target = BreakTarget {
-            connection: context.connection,
-            session: context.session.id,
-            file_id,
+        let request = CachingRequest {
+            wanted: self.wanted_rights(context),
+            terms: self.wanted.lease().map(terms).unwrap_or_default(),
+            is_directory: self.opened.metadata.is_directory(),
+            size: self.opened.metadata.size,
+            target: BreakTarget {
+                connection: context.connection,
+                session: context.session.id,
+                file_id,
+            },
         };
         let (key, file) = (self.opened.metadata.key, self.opened.file);
-        let files = &context.server.files;
-        files.grant(key, file, of_oplock(self.wanted_oplock(context)), &target)
+        context.server.files.grant(key, file, &request)
     }
 
-    /// None for a directory, nor for an open that only reads attributes of an existing file: as
-    /// Samba has it.
-    fn wanted_oplock(&self, context: &Context<'_>) -> OplockLevel {
+    /// None for an open that only reads attributes of an existing file: as Samba has it. A
+    /// directory has leases and no oplocks.
+    fn wanted_rights(&self, context: &Context<'_>) -> LeaseState {
         let checked = admit::checked_sharing(&self.wanted, self.granted);
         let only_looks = !self.opened.created && is_stat_only(checked.access);
-        let has_none = self.opened.metadata.is_directory() || only_looks;
-        if has_none || !context.tree.share.oplocks {
-            OplockLevel::NONE
-        } else {
-            self.wanted.oplock
+        if only_looks || !context.tree.share.oplocks {
+            return LeaseState::NONE;
         }
+        match self.wanted.lease() {
+            Some(lease) => lease.lease_state,
+            None if self.opened.metadata.is_directory() => LeaseState::NONE,
+            None => of_oplock(self.wanted.oplock),
+        }
+    }
+}
+
+/// The lease that an open joins; `None` if the client asks for none, or if the dialect or a limit
+/// permits none. Leases exist from 2.1 on, those of version 2 and those of directories from 3.0 on.
+/// \[MS-SMB2\] 3.3.5.9
+fn lease_of(context: &Context<'_>, wanted: &Wanted, opened: &Opened) -> Option<LeaseId> {
+    let lease = wanted.lease()?;
+    let is_v2 = lease.v2.is_some();
+    let first = match is_v2 {
+        true => Dialect::SMB_3_0,
+        false => Dialect::SMB_2_1,
+    };
+    let is_for_directories = is_v2 || !opened.metadata.is_directory();
+    if context.dialect < first || !is_for_directories || !context.tree.share.oplocks {
+        return None;
+    }
+    let id = LeaseId {
+        client: context.session.origin.client_guid,
+        key: lease.lease_key,
+    };
+    let server = context.server;
+    let has_space = server.files.has_space_for_lease(id, &server.config.limits);
+    has_space.then_some(id)
+}
+
+/// The key of the lease on the parent directory. \[MS-SMB2\] 2.2.13.2.10
+fn parent_lease(wanted: &Wanted) -> Option<Guid> {
+    let lease = wanted.lease()?;
+    let is_set = lease.lease_flags.contains(LeaseFlags::PARENT_LEASE_KEY_SET);
+    lease.v2.filter(|_| is_set).map(|v2| v2.parent_lease_key)
+}
+
+fn terms(lease: &Lease) -> LeaseTerms {
+    LeaseTerms {
+        is_v2: lease.v2.is_some(),
+        epoch: lease.v2.map_or(0, |v2| v2.epoch),
     }
 }

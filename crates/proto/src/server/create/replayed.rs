@@ -10,10 +10,9 @@ use wire::{Flags, Status};
 
 use super::contexts::Asked;
 use super::wanted::Wanted;
-use super::{Step, answer};
+use super::{Caching, Step, answer};
 use crate::file::{FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress, RelatedOpen};
-use crate::server::fsa::caching::oplock_level;
 use crate::server::notices::Notices;
 use crate::server::open::Open;
 use crate::server::replay::{CompletedCreate, Found};
@@ -66,13 +65,13 @@ impl Replayed {
     pub(super) fn answer(&self, context: &mut Context<'_>, metadata: &Metadata) -> Progress<Step> {
         let Self { open, known, asked } = self;
         let mut notices = Notices::new();
-        let rights = context
+        let (rights, lease) = context
             .server
             .files
             .settle(open.key, open.file, &mut notices);
         open.state.lock().notified_on = None;
         context.post(notices);
         *context.related_open = RelatedOpen::Open(open.id);
-        answer(asked, metadata, known, oplock_level(rights))
+        answer(asked, metadata, known, &Caching::new(rights, lease))
     }
 }

@@ -419,7 +419,7 @@ fn a_directory_is_not_overwritten() {
 fn contexts_are_answered_by_their_names() {
     let mut world = world();
     let created = create(&mut world, "there", |request| {
-        for name in [name::MAXIMAL_ACCESS, name::ON_DISK_ID, name::LEASE] {
+        for name in [name::MAXIMAL_ACCESS, name::ON_DISK_ID, b"What"] {
             request.contexts.push(RawContext { name, data: &[] });
         }
     });

@@ -8,6 +8,7 @@ use wire::access::{
     ShareAccess,
 };
 use wire::create::Request;
+use wire::create_context::Lease;
 
 use super::contexts::Asked;
 use crate::file::{Existing, KindWanted};
@@ -31,6 +32,8 @@ pub(crate) struct Wanted {
     pub(crate) asked: Asked,
     /// The requested oplock level; an unknown level counts as none.
     pub(crate) oplock: OplockLevel,
+    /// Whether the request has waited for a break.
+    pub(crate) is_retry: bool,
     /// Whether an earlier try of this request, which had to wait, created the file.
     pub(crate) is_made: bool,
     /// The client's name for it.
@@ -80,6 +83,7 @@ impl Wanted {
             attributes: kept_attributes(request),
             asked,
             oplock: request.oplock_level,
+            is_retry: false,
             is_made: false,
             replay_entry: None,
             place: None,
@@ -126,6 +130,12 @@ impl Wanted {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
         Ok(())
+    }
+
+    /// The requested lease; `None` where the client asks for an oplock.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        let lease = self.asked.lease.as_ref();
+        lease.filter(|_| self.oplock == OplockLevel::LEASE)
     }
 
     /// Whether the request truncates an existing file.

@@ -217,6 +217,11 @@ impl ByteRangeLocks {
         true
     }
 
+    /// Whether any lock starts below this offset.
+    pub(super) fn is_any_below(&self, offset: u64) -> bool {
+        self.exclusive.is_any_below(offset) || self.shared.is_any_below(offset)
+    }
+
     fn ranges(&mut self, kind: LockKind) -> &mut Ranges {
         match kind {
             LockKind::Exclusive => &mut self.exclusive,
@@ -250,6 +255,22 @@ impl Ranges {
             let mut candidates = (self.by_power.range(from..))
                 .take_while(|entry| entry.power == power && entry.range.offset <= last);
             if candidates.any(|entry| entry.range.overlaps(range) && is_meant(entry.owner)) {
+                return true;
+            }
+            next_power = power + 1;
+        }
+        false
+    }
+
+    /// Whether any range starts below this offset.
+    fn is_any_below(&self, offset: u64) -> bool {
+        let mut next_power = 0;
+        while let Some(power) = self.power_from(next_power) {
+            let mut entries = self.by_power.range(Entry::first(power, 0)..);
+            if entries
+                .next()
+                .is_some_and(|entry| entry.range.offset < offset)
+            {
                 return true;
             }
             next_power = power + 1;

@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 
+use super::caching::LeaseId;
 use super::{FileRecord, FileTable};
 use crate::file::{FileKey, LocalOpen};
 use crate::path::SharePath;
@@ -54,10 +55,13 @@ impl FileTable {
         let Some(file) = files.file_mut(key) else {
             return Close::of(open);
         };
-        let close = file.close(key, open);
+        let (close, ended) = file.close(key, open);
         let is_unused = close.unlink.is_none() && !file.has_opens();
         if is_unused {
             files.remove(key);
+        }
+        if let Some(lease) = ended {
+            files.remove_lease(lease);
         }
         close
     }
@@ -115,11 +119,12 @@ impl FileRecord {
         });
     }
 
-    fn close(&mut self, key: FileKey, open: LocalOpen) -> Close {
+    /// Closes an open. Returns also its lease, if that has ended.
+    fn close(&mut self, key: FileKey, open: LocalOpen) -> (Close, Option<LeaseId>) {
         let stream = self.streams.get(&key.stream);
         let mut records = stream.into_iter().flat_map(|stream| &stream.opens);
         let Some(index) = records.position(|record| record.file == open) else {
-            return Close::of(open);
+            return (Close::of(open), None);
         };
         // [MS-FSA] 2.1.5.5: FILE_DELETE_ON_CLOSE counts from this close on, not before.
         if self.streams[&key.stream].opens[index].delete_on_close {
@@ -128,7 +133,7 @@ impl FileRecord {
         let stream = self.streams.get_mut(&key.stream).expect("it has the open");
         let record = stream.opens.swap_remove(index);
         let mut notices = Notices::new();
-        stream.closed(record.holder, &mut notices);
+        let ended = stream.closed(record.holder, &mut notices);
         stream.locks.leave(open, &mut notices);
         if stream.opens.is_empty() {
             self.streams.remove(&key.stream);
@@ -142,7 +147,7 @@ impl FileRecord {
             }
             _ => Close::of(open),
         };
-        Close { notices, ..close }
+        (Close { notices, ..close }, ended)
     }
 }
 

@@ -53,6 +53,11 @@ impl FileLocks {
         self.held.load(Ordering::SeqCst) == 0
     }
 
+    /// Whether any lock starts below this offset in bytes.
+    pub(crate) fn is_any_below(&self, offset: u64) -> bool {
+        !self.is_empty() && self.state.lock().locks.is_any_below(offset)
+    }
+
     /// Whether an open may read or write a range.
     pub(crate) fn check(
         &self,

@@ -2,6 +2,9 @@
 
 use alloc::collections::BTreeMap;
 
+use wire::Guid;
+
+use super::caching::LeaseId;
 use super::{FileRecord, OpenRecord, StreamRecord};
 use crate::file::FileKey;
 
@@ -10,6 +13,10 @@ use crate::file::FileKey;
 pub(super) struct Files {
     /// By the key of the unnamed data stream.
     files: BTreeMap<FileKey, FileRecord>,
+    /// The leases and the streams that they are on.
+    leases: BTreeMap<LeaseId, FileKey>,
+    /// Number of leases of each client.
+    leases_of: BTreeMap<Guid, usize>,
 }
 
 impl Files {
@@ -33,6 +40,41 @@ impl Files {
         let removed = self.files.remove(&key.of_file());
         let has_opens = removed.is_some_and(|file| file.has_opens());
         assert!(!has_opens, "an open file stays in the table");
+    }
+
+    /// The stream that a lease is on.
+    pub(super) fn leased(&self, lease: LeaseId) -> Option<FileKey> {
+        self.leases.get(&lease).copied()
+    }
+
+    /// Number of leases of a client.
+    pub(super) fn leases_of(&self, client: Guid) -> usize {
+        self.leases_of.get(&client).copied().unwrap_or(0)
+    }
+
+    /// Number of leases of all clients.
+    pub(super) fn leases(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Adds a lease on a stream; without effect if the lease exists.
+    pub(super) fn add_lease(&mut self, lease: LeaseId, key: FileKey) {
+        if self.leases.insert(lease, key).is_none() {
+            *self.leases_of.entry(lease.client).or_default() += 1;
+        }
+    }
+
+    /// Removes a lease.
+    pub(super) fn remove_lease(&mut self, lease: LeaseId) {
+        if self.leases.remove(&lease).is_none() {
+            return;
+        }
+        if let Some(count) = self.leases_of.get_mut(&lease.client) {
+            *count -= 1;
+            if *count == 0 {
+                self.leases_of.remove(&lease.client);
+            }
+        }
     }
 
     /// A stream.

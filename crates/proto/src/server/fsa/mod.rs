@@ -17,16 +17,18 @@ use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 
 use spin::Mutex;
-use wire::Status;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
+use wire::create_context::LeaseState;
 use wire::upcase::is_same_name;
+use wire::{Guid, Status};
 
 use crate::file::{FileKey, LocalOpen, ShareId, StreamId};
 use crate::path::SharePath;
+use crate::server::config::Limits;
 use crate::server::notices::{Notices, Waiter};
 use crate::time::Instant;
 
-use caching::{BreakTarget, Holder, HolderId, OpenAttempt};
+use caching::{BreakTarget, Holder, HolderId, LeaseId, OpenAttempt};
 pub(crate) use delete::Close;
 use delete::PendingDelete;
 use file_locks::FileLocks;
@@ -85,6 +87,8 @@ pub(crate) struct Description {
     pub(crate) sharing: Sharing,
     /// The oplock level; while a break is in progress, the level before it.
     pub(crate) oplock: OplockLevel,
+    /// The caching rights of its holder; while a break is in progress, the rights before it.
+    pub(crate) rights: LeaseState,
 }
 
 /// One open of a stream.
@@ -102,6 +106,8 @@ pub(crate) struct OpenRecord {
     pub(crate) is_stat_only: bool,
     /// The holder of the caching rights of this open.
     pub(crate) holder: HolderId,
+    /// The key of the client's lease on the parent directory. \[MS-SMB2\] 2.2.13.2.10
+    pub(crate) parent_lease: Option<Guid>,
     /// Receives the break notifications; `None` until the open was granted rights.
     pub(crate) target: Option<BreakTarget>,
 }
@@ -122,13 +128,15 @@ impl StreamRecord {
             path: open.path.clone(),
             sharing: open.sharing,
             oplock: holder.map_or(OplockLevel::NONE, Holder::oplock_before_break),
+            rights: holder.map_or(LeaseState::NONE, Holder::rights_before_break),
         }
     }
 }
 
 impl FileTable {
     /// Enters an open in the table beside the other opens of the stream, once no caching right of
-    /// another holder is in its way. Fails with DELETE_PENDING or SHARING_VIOLATION.
+    /// another holder is in its way. Fails with DELETE_PENDING or SHARING_VIOLATION, and with
+    /// INVALID_PARAMETER if its lease is on another stream.
     /// \[MS-FSA\] 2.1.5.1.2
     pub(crate) fn enter(
         &self,
@@ -138,6 +146,11 @@ impl FileTable {
         notices: &mut Notices,
     ) -> Result<Admission, Status> {
         let mut files = self.files.lock();
+        if let Some(lease) = record.holder.lease()
+            && files.leased(lease).is_some_and(|other| other != key)
+        {
+            return Err(Status::INVALID_PARAMETER);
+        }
         let file = files.entry(key);
         if file.delete.is_some() {
             return Err(Status::DELETE_PENDING);
@@ -154,8 +167,21 @@ impl FileTable {
         if violates {
             return Err(Status::SHARING_VIOLATION);
         }
+        let lease = record.holder.lease();
         stream.opens.push(record);
+        if let Some(lease) = lease {
+            files.add_lease(lease, key);
+        }
         Ok(Admission::Entered)
+    }
+
+    /// Whether the limits permit the client of a lease to use it: the lease exists, or its client
+    /// and the server have fewer leases than the limits.
+    pub(crate) fn has_space_for_lease(&self, lease: LeaseId, limits: &Limits) -> bool {
+        let files = self.files.lock();
+        let has_space = files.leases_of(lease.client) < limits.leases_per_client
+            && files.leases() < limits.leases;
+        has_space || files.leased(lease).is_some()
     }
 
     /// Whether the file has any open, on any of its streams, or is being deleted.

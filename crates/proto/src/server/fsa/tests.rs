@@ -29,6 +29,7 @@ fn attempt(checked: Sharing) -> OpenAttempt {
     OpenAttempt {
         checked,
         overwrites: false,
+        is_retry: false,
         wait: BreakWait {
             waiter: Waiter {
                 connection: ConnectionId(1),
@@ -48,6 +49,7 @@ fn record(slot: u64, path: &str) -> OpenRecord {
         delete_on_close: false,
         is_stat_only: false,
         holder: HolderId::Open(file(slot)),
+        parent_lease: None,
         target: None,
     }
 }

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use wire::Status;
 use wire::fscc::FileDispositionInformation;
 
-use super::{done, wait};
+use super::{done, wait, wait_for_others};
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
 use crate::report::NeededAccess;
@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Allowed(Arc<Open>),
     /// It is a directory that holds nothing.
     Empty(Arc<Open>),
+    /// Other clients give up HANDLE_CACHING.
+    Handles(Arc<Open>),
 }
 
 pub(super) fn start(
@@ -48,10 +50,14 @@ impl Step {
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Progress<super::Step>, Status> {
+        if let Self::Handles(open) = self {
+            outcome.expect_woken()?;
+            return Ok(delete(context, open));
+        }
         match outcome.expect_file() {
             Ok(outcome) => outcome.expect_done(),
             Err(status) => {
-                let (Self::Allowed(open) | Self::Empty(open)) = &self;
+                let (Self::Allowed(open) | Self::Empty(open) | Self::Handles(open)) = &self;
                 let path = context.server.files.path(open.key, open.file);
                 context.report_denied(status, || {
                     let remove = |path| (path, NeededAccess::Remove);
@@ -66,12 +72,22 @@ impl Step {
                 let step = super::Step::Disposition(Self::Empty(open));
                 Ok(wait(context, operation, step))
             }
-            Self::Allowed(open) | Self::Empty(open) => {
-                context.server.files.set_delete_pending(open.key, open.file);
-                let notices = context.server.watches.wake(open.key);
-                context.post(notices);
-                Ok(done())
+            Self::Allowed(open) | Self::Empty(open) | Self::Handles(open) => {
+                Ok(delete(context, open))
             }
         }
     }
+}
+
+/// Marks the file for deletion, once no other client may reuse an open of it that its application
+/// has closed. smbtorture smb2.lease.unlink
+fn delete(context: &mut Context<'_>, open: Arc<Open>) -> Progress<super::Step> {
+    if let Some(parked) = wait_for_others(context, &open) {
+        let step = super::Step::Disposition(Step::Handles(open));
+        return Progress::Park(parked, step);
+    }
+    context.server.files.set_delete_pending(open.key, open.file);
+    let notices = context.server.watches.wake(open.key);
+    context.post(notices);
+    done()
 }

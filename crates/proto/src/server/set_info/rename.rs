@@ -8,7 +8,7 @@ use wire::access::FileAttributes;
 use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
 use wire::{Status, Utf16};
 
-use super::{done, wait};
+use super::{done, wait, wait_for_others};
 use crate::effect::Outcome;
 use crate::file::{self, FileKey, FileOp, Metadata, Operation};
 use crate::path::SharePath;
@@ -119,7 +119,13 @@ impl Step {
         if !files.is_open_to_names(share, &self.to.parent()) {
             return Err(Status::SHARING_VIOLATION);
         }
-        Ok(self.look_up(context))
+        match wait_for_others(context, &self.open) {
+            Some(parked) => {
+                let step = super::Step::Rename(Box::new(self));
+                Ok(Progress::Park(parked, step))
+            }
+            None => Ok(self.look_up(context)),
+        }
     }
 
     /// Something is open that is in the way: a file to be replaced, or files in the directory. Its

@@ -1,13 +1,12 @@
 //! Breaks of caching rights, and the requests that wait for them. \[MS-FSA\] 2.1.4.12
 //! \[MS-SMB2\] 3.3.4.6, 3.3.6.1
 
-use wire::create_context::LeaseState;
-
 use super::holder::{Holder, HolderId};
-use super::is_stat_only;
-use super::state::{State, Transition};
+use super::state::{Conflict, Kind, State, Step, Transition};
+use super::{is_lease_stat_only, is_stat_only};
 use crate::file::{FileKey, LocalOpen, ShareId};
-use crate::notice::Notice;
+use crate::id::ConnectionId;
+use crate::notice::{CachingBreak, Notice};
 use crate::path::SharePath;
 use crate::server::fsa::{FileTable, OpenRecord, Sharing, StreamRecord};
 use crate::server::notices::{Notices, Waiter};
@@ -31,6 +30,8 @@ pub(crate) struct OpenAttempt {
     pub(crate) checked: Sharing,
     /// Whether the request truncates an existing file.
     pub(crate) overwrites: bool,
+    /// Whether the request has waited for a break before.
+    pub(crate) is_retry: bool,
     pub(crate) wait: BreakWait,
 }
 
@@ -47,7 +48,25 @@ impl FileTable {
     ) -> Option<(FileKey, Instant)> {
         let mut files = self.files.lock();
         let streams = files.streams_mut(key);
-        break_handles(streams, wait, notices)
+        break_handles(streams, |_| true, wait, notices)
+    }
+
+    /// The same for the file of an open that renames or deletes it, and for leases only: the lease
+    /// of that open keeps its rights (smbtorture smb2.lease.v2_rename), and so do oplocks, as with
+    /// Samba.
+    pub(crate) fn break_handle_leases(
+        &self,
+        key: FileKey,
+        by: LocalOpen,
+        wait: &BreakWait,
+        notices: &mut Notices,
+    ) -> Option<(FileKey, Instant)> {
+        let mut files = self.files.lock();
+        let own = files.stream(key).and_then(|stream| stream.open(by));
+        let own = own.map(|open| open.holder);
+        let is_affected = |id: HolderId| id.lease().is_some() && Some(id) != own;
+        let streams = files.streams_mut(key);
+        break_handles(streams, is_affected, wait, notices)
     }
 
     /// The same for every file that is open below a directory which a rename will move.
@@ -63,7 +82,7 @@ impl FileTable {
         let mut files = self.files.lock();
         let streams = files.all_streams_mut();
         let below = streams.filter(|(_, stream)| stream.opens.iter().any(is_below));
-        break_handles(below, wait, notices)
+        break_handles(below, |_| true, wait, notices)
     }
 
     /// The data of a stream have changed: no holder has cached the new data. The oplock of the
@@ -82,10 +101,10 @@ impl FileTable {
         };
         let writer = stream.open(by).map(|open| open.holder);
         stream.break_each(deadline, notices, |holder| {
-            let is_own_lease = Some(holder.id) == writer && holder.id.lease_key().is_some();
+            let is_own_lease = Some(holder.id) == writer && holder.id.lease().is_some();
             match is_own_lease {
-                true => Transition::Unaffected,
-                false => holder.state.without_read(holder.id.kind()),
+                true => holder.state.unaffected(),
+                false => holder.state.on_change(),
             }
         });
     }
@@ -119,12 +138,13 @@ impl FileTable {
 
 fn break_handles<'a>(
     streams: impl Iterator<Item = (FileKey, &'a mut StreamRecord)>,
+    is_affected: impl Fn(HolderId) -> bool,
     wait: &BreakWait,
     notices: &mut Notices,
 ) -> Option<(FileKey, Instant)> {
     let mut found = None;
     for (key, stream) in streams {
-        let until = stream.break_handles(wait, notices);
+        let until = stream.break_handles(&is_affected, wait, notices);
         if let (Some(until), None) = (until, &found) {
             stream.waiters.push(wait.waiter);
             found = Some((key, until));
@@ -143,14 +163,20 @@ impl StreamRecord {
         violates: bool,
         notices: &mut Notices,
     ) -> Option<Instant> {
-        if is_stat_only(attempt.checked.access) {
+        let access = attempt.checked.access;
+        if is_stat_only(access) {
             return None;
         }
-        let overwrites = attempt.overwrites;
+        let conflict = Conflict {
+            violates,
+            overwrites: attempt.overwrites,
+            is_retry: attempt.is_retry,
+        };
         let until = self.break_each(attempt.wait.deadline, notices, |holder| {
-            match holder.id == by {
-                true => Transition::Unaffected,
-                false => (holder.state).transition(holder.id.kind(), violates, overwrites),
+            let is_lease = holder.id.kind() == Kind::Lease;
+            match holder.id == by || (is_lease && is_lease_stat_only(access)) {
+                true => holder.state.unaffected(),
+                false => holder.state.on_open(conflict),
             }
         });
         if until.is_some() {
@@ -159,89 +185,99 @@ impl StreamRecord {
         until
     }
 
-    fn break_handles(&mut self, wait: &BreakWait, notices: &mut Notices) -> Option<Instant> {
+    fn break_handles(
+        &mut self,
+        is_affected: impl Fn(HolderId) -> bool,
+        wait: &BreakWait,
+        notices: &mut Notices,
+    ) -> Option<Instant> {
         self.expire(wait.now, notices);
         self.break_each(wait.deadline, notices, |holder| {
-            holder.state.without_handle(holder.id.kind())
+            match is_affected(holder.id) {
+                true => holder.state.on_rename(),
+                false => holder.state.unaffected(),
+            }
         })
     }
 
-    /// Applies a transition to each holder. Returns the end of the wait if the cause of the
-    /// transitions has to wait for a holder.
+    /// Applies a transition to each holder and notifies its client. Returns the end of the wait if
+    /// the cause of the transitions has to wait for a holder.
     fn break_each(
         &mut self,
         deadline: Instant,
         notices: &mut Notices,
         transition: impl Fn(&Holder) -> Transition,
     ) -> Option<Instant> {
-        let (mut until, mut index) = (None, 0);
-        while let Some(holder) = self.holders.get(index) {
-            let transition = transition(holder);
-            until = until.or(self.apply(index, transition, deadline, notices));
-            if transition != Transition::Revoke {
-                index += 1;
+        let mut until: Option<Instant> = None;
+        for index in 0..self.holders.len() {
+            let holder = &mut self.holders[index];
+            let Transition { to, must_wait } = transition(holder);
+            let step = holder.break_to(to, deadline);
+            if must_wait {
+                let end = holder.state.deadline().unwrap_or(deadline);
+                until = Some(until.map_or(end, |until| until.min(end)));
+            }
+            if let Some(step) = step {
+                self.notify(index, step, notices);
             }
         }
+        self.holders.retain(|holder| !holder.is_over());
         self.note_readers();
         until
     }
 
-    /// Applies a transition to a holder and notifies its client. Returns the end of the wait if
-    /// the cause of the transition has to wait.
-    fn apply(
-        &mut self,
-        index: usize,
-        transition: Transition,
-        deadline: Instant,
-        notices: &mut Notices,
-    ) -> Option<Instant> {
-        let state = self.holders[index].state;
-        let from = state.before_break();
-        match transition {
-            Transition::Unaffected => None,
-            Transition::Wait => state.deadline(),
-            Transition::Revoke => {
-                let id = self.holders.remove(index).id;
-                self.notify(id, from, LeaseState::NONE, notices);
-                None
+    /// Notifies the client of a holder of a break, through the newest open of the holder.
+    pub(super) fn notify(&self, index: usize, step: Step, notices: &mut Notices) {
+        // An open that has entered the table and was not granted rights yet learns of the break
+        // with its grant.
+        notices.extend(self.notification(&self.holders[index], step));
+    }
+
+    fn notification(&self, holder: &Holder, step: Step) -> Option<(ConnectionId, Notice)> {
+        let opens = self.opens.iter().filter(|open| open.holder == holder.id);
+        let targets = opens.filter_map(|open| open.target.as_ref());
+        let target = targets.max_by_key(|target| target.file_id.volatile)?;
+        let caching_break = CachingBreak {
+            session: target.session,
+            file_id: target.file_id,
+            lease: holder.lease_break(step),
+            from: step.from,
+            to: step.to,
+        };
+        Some((target.connection, Notice::BreakCaching(caching_break)))
+    }
+
+    /// The notification that the client of an open received last, to send it again.
+    pub(super) fn last_notification(&self, open: &OpenRecord) -> Option<(ConnectionId, Notice)> {
+        let mut holders = self.holders.iter();
+        let holder = holders.find(|holder| holder.id == open.holder);
+        match (holder, open.target.as_ref()) {
+            (Some(holder), _) => self.notification(holder, holder.state.last_step()?),
+            // An oplock that the server took away.
+            (None, Some(target)) => {
+                let caching_break = CachingBreak::of_oplock(target.session, target.file_id);
+                Some((target.connection, Notice::BreakCaching(caching_break)))
             }
-            Transition::Break { to, must_wait } => {
-                self.holders[index].state = State::Breaking { from, to, deadline };
-                self.notify(self.holders[index].id, from, to, notices);
-                must_wait.then_some(deadline)
-            }
+            (None, None) => None,
         }
     }
 
-    /// Notifies the client of a holder of a break, through the newest open of the holder.
-    fn notify(&self, id: HolderId, from: LeaseState, to: LeaseState, notices: &mut Notices) {
-        let opens = self.opens.iter().filter(|open| open.holder == id);
-        let target = opens.filter_map(|open| open.target.as_ref()).next_back();
-        // An open that has entered the table and was not granted rights yet learns of the break
-        // with its grant.
-        let Some(target) = target else {
-            return;
-        };
-        let notice = Notice::BreakCaching {
-            session: target.session,
-            file_id: target.file_id,
-            lease_key: id.lease_key(),
-            from,
-            to,
-        };
-        notices.push((target.connection, notice));
-    }
-
-    /// Ends the breaks that have reached their time limit. Returns the next time limit.
+    /// Ends the breaks that have reached their time limit: the holders lose all rights. Returns the
+    /// next time limit.
     pub(in super::super) fn expire(
         &mut self,
         now: Instant,
         notices: &mut Notices,
     ) -> Option<Instant> {
-        let before = self.holders.len();
-        let is_due = |at: Instant| at <= now;
-        (self.holders).retain(|holder| !holder.state.deadline().is_some_and(is_due));
-        if self.holders.len() < before {
+        let is_due = |holder: &&mut Holder| holder.state.deadline().is_some_and(|at| at <= now);
+        let mut has_expired = false;
+        for holder in self.holders.iter_mut().filter(is_due) {
+            holder.revoke();
+            has_expired = true;
+        }
+        if has_expired {
+            self.holders.retain(|holder| !holder.is_over());
+            self.note_readers();
             self.wake(notices);
         }
         let states = self.holders.iter().map(|holder| holder.state);

@@ -13,19 +13,22 @@ mod state;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use wire::Status;
 use wire::access::AccessMask;
-use wire::create_context::LeaseState;
+use wire::create_context::{Lease, LeaseState};
+use wire::{Guid, Status};
 
 use super::file_locks::FileLocks;
 use super::{FileTable, StreamRecord};
 use crate::file::{FileKey, LocalOpen};
+use crate::id::ConnectionId;
+use crate::notice::Notice;
 use crate::server::notices::Notices;
+use crate::time::Instant;
 
 pub(crate) use breaking::{BreakWait, OpenAttempt};
 pub(super) use holder::Holder;
-pub(crate) use holder::{BreakTarget, HolderId};
-use state::State;
+pub(crate) use holder::{BreakTarget, HolderId, LeaseId, LeaseTerms};
+use state::{Kind, State, Surroundings};
 pub(crate) use state::{of_oplock, oplock_level};
 
 /// Rights that do not break an oplock: those of \[MS-FSA\] 2.1.5.1.2.2, and smbtorture
@@ -36,11 +39,28 @@ const STAT_RIGHTS: AccessMask = AccessMask(
         | AccessMask::SYNCHRONIZE.0,
 );
 
+/// Rights that do not break a lease. smbtorture smb2.lease.statopen4
+const LEASE_STAT_RIGHTS: AccessMask = AccessMask(STAT_RIGHTS.0 | AccessMask::READ_CONTROL.0);
+
+/// A request for caching rights, by an open in the table.
+#[derive(Clone, Debug)]
+pub(crate) struct CachingRequest {
+    pub(crate) wanted: LeaseState,
+    /// The properties of a new lease. Without effect for an oplock.
+    pub(crate) terms: LeaseTerms,
+    pub(crate) is_directory: bool,
+    /// Size of the file in bytes. Byte-range locks beyond it prevent no caching.
+    pub(crate) size: u64,
+    pub(crate) target: BreakTarget,
+}
+
 /// The properties of a new open that depend on the other opens of its stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Granted {
-    /// The caching rights of its holder.
+    /// The caching rights of its oplock; none for an open with a lease.
     pub(crate) rights: LeaseState,
+    /// The lease that the open belongs to.
+    pub(crate) lease: Option<Lease>,
     /// Whether any holder caches reads while other opens may write. Cheap to check after each
     /// write.
     pub(crate) has_readers: Arc<AtomicBool>,
@@ -53,34 +73,38 @@ pub(crate) fn is_stat_only(access: AccessMask) -> bool {
     STAT_RIGHTS.contains(access)
 }
 
+/// Whether an open with these rights breaks no lease.
+fn is_lease_stat_only(access: AccessMask) -> bool {
+    LEASE_STAT_RIGHTS.contains(access)
+}
+
 impl FileTable {
     /// Grants caching rights to the holder of an open in the table: as many of the wanted rights
     /// as the other opens permit. \[MS-FSA\] 2.1.5.18.1; as with Windows and Samba, an oplock
-    /// request for more than level II gets level II where that is available. A lease keeps the
-    /// rights that it has.
-    pub(crate) fn grant(
-        &self,
-        key: FileKey,
-        open: LocalOpen,
-        wanted: LeaseState,
-        target: &BreakTarget,
-    ) -> Granted {
+    /// request for more than level II gets level II where that is available.
+    pub(crate) fn grant(&self, key: FileKey, open: LocalOpen, request: &CachingRequest) -> Granted {
         let mut files = self.files.lock();
         let stream = files.stream_mut(key).expect("the open is in the table");
         let record = stream.open_mut(open).expect("the open is in the table");
-        record.target = Some(target.clone());
-        let holder = record.holder;
-        let rights = stream.grant(holder, wanted);
+        record.target = Some(request.target.clone());
+        let (holder, parent) = (record.holder, record.parent_lease);
+        let (rights, lease) = match holder.kind() {
+            Kind::Oplock => (stream.grant_oplock(holder, request), None),
+            Kind::Lease => {
+                stream.grant_lease(holder, request);
+                (LeaseState::NONE, stream.lease(holder, parent))
+            }
+        };
         Granted {
             rights,
+            lease,
             has_readers: stream.has_readers.clone(),
             locks: stream.locks.clone(),
         }
     }
 
-    /// The client acknowledges a break: the holder of the open keeps these rights. Returns the
-    /// rights that it has now, which may be less. Fails with INVALID_OPLOCK_PROTOCOL if there is
-    /// no break in progress or the client wants to keep more than it may. \[MS-SMB2\] 3.3.5.22
+    /// The client acknowledges a break of the oplock of an open, and keeps these rights. Returns
+    /// the rights that it has now, which may be less. \[MS-SMB2\] 3.3.5.22.1
     pub(crate) fn acknowledge(
         &self,
         key: FileKey,
@@ -90,66 +114,78 @@ impl FileTable {
     ) -> Result<LeaseState, Status> {
         let mut files = self.files.lock();
         let stream = files.stream_mut(key);
-        let holder = stream.and_then(|stream| {
-            let holder = stream.open(open)?.holder;
-            Some((stream, holder))
-        });
-        let (stream, holder) = holder.ok_or(Status::INVALID_OPLOCK_PROTOCOL)?;
-        let Some(State::Breaking { to, .. }) = stream.state(holder) else {
-            return Err(Status::INVALID_OPLOCK_PROTOCOL);
-        };
-        // A client that keeps READ_CACHING where it must give up all has nothing, and the answer
-        // says so, as Samba does. A client that keeps more has nothing either.
-        let is_valid = to.contains(rights.without(LeaseState::READ_CACHING));
-        let kept = if is_valid {
-            rights & to
-        } else {
-            LeaseState::NONE
-        };
-        stream.hold(holder, kept);
-        stream.wake(notices);
-        match is_valid {
-            true => Ok(kept),
-            false => Err(Status::INVALID_OPLOCK_PROTOCOL),
+        let stream = stream.ok_or(Status::INVALID_OPLOCK_PROTOCOL)?;
+        let index = stream.index(HolderId::Open(open));
+        let index = index.ok_or(Status::INVALID_OPLOCK_PROTOCOL)?;
+        let kept = stream.holders[index].state.acknowledge_oplock(rights);
+        stream.changed(notices);
+        kept
+    }
+
+    /// A client acknowledges a break of its lease, and keeps these rights. Any session of the
+    /// client may do so. The client may have to give up more; then another break starts.
+    /// \[MS-SMB2\] 3.3.5.22.2
+    pub(crate) fn acknowledge_lease(
+        &self,
+        lease: LeaseId,
+        rights: LeaseState,
+        deadline: Instant,
+        notices: &mut Notices,
+    ) -> Result<(), Status> {
+        let mut files = self.files.lock();
+        let key = files.leased(lease).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+        let stream = files.stream_mut(key).expect("a lease has an open");
+        let index = stream.index(HolderId::Lease(lease));
+        let index = index.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+        let holder = &mut stream.holders[index];
+        if let Some(step) = holder.state.acknowledge_lease(rights, deadline)? {
+            stream.notify(index, step, notices);
         }
+        stream.changed(notices);
+        Ok(())
     }
 
-    /// The rights of an open's holder before and after its last break. Without a break in progress
-    /// both are the same.
-    pub(crate) fn rights(&self, key: FileKey, open: LocalOpen) -> (LeaseState, LeaseState) {
+    /// The notification of a break that the client of an open received last, to send it again;
+    /// `None` if the client has acknowledged it.
+    pub(crate) fn last_notification(
+        &self,
+        key: FileKey,
+        open: LocalOpen,
+    ) -> Option<(ConnectionId, Notice)> {
         let files = self.files.lock();
-        let state = files.stream(key).and_then(|stream| {
-            let holder = stream.open(open)?.holder;
-            stream.state(holder)
-        });
-        let none = State::Held(LeaseState::NONE);
-        let state = state.unwrap_or(none);
-        (state.before_break(), state.after_break())
+        let stream = files.stream(key)?;
+        stream.last_notification(stream.open(open)?)
     }
 
-    /// Ends a break in progress for a client that learns of its open only now: it never used the
-    /// rights that the break removes. Returns the rights that it has.
+    /// The caching rights of an open for the answer to a replay of its CREATE. Ends the break of an
+    /// oplock: its client learns of the open only now, and never used the rights that the break
+    /// removes.
     pub(crate) fn settle(
         &self,
         key: FileKey,
         open: LocalOpen,
         notices: &mut Notices,
-    ) -> LeaseState {
+    ) -> (LeaseState, Option<Lease>) {
         let mut files = self.files.lock();
-        let stream = files.stream_mut(key);
-        let holder = stream.and_then(|stream| {
-            let holder = stream.open(open)?.holder;
-            let state = stream.state(holder)?;
-            Some((stream, holder, state))
-        });
-        let Some((stream, holder, state)) = holder else {
-            return LeaseState::NONE;
+        let nothing = (LeaseState::NONE, None);
+        let Some(stream) = files.stream_mut(key) else {
+            return nothing;
+        };
+        let Some(record) = stream.open(open) else {
+            return nothing;
+        };
+        let (holder, parent) = (record.holder, record.parent_lease);
+        if holder.kind() == Kind::Lease {
+            return (LeaseState::NONE, stream.lease(holder, parent));
+        }
+        let Some(state) = stream.state(holder) else {
+            return nothing;
         };
         if state.is_breaking() {
-            stream.hold(holder, state.after_break());
+            stream.hold_oplock(holder, state.remaining());
             stream.wake(notices);
         }
-        state.after_break()
+        (state.remaining(), None)
     }
 
     /// Ends the oplock of an open without a notification: its client is disconnected. A lease
@@ -161,7 +197,7 @@ impl FileTable {
         };
         let holder = HolderId::Open(open);
         let was_breaking = stream.state(holder).is_some_and(State::is_breaking);
-        stream.hold(holder, LeaseState::NONE);
+        stream.hold_oplock(holder, LeaseState::NONE);
         if was_breaking {
             stream.wake(notices);
         }
@@ -169,66 +205,114 @@ impl FileTable {
 }
 
 impl StreamRecord {
-    fn grant(&mut self, holder: HolderId, wanted: LeaseState) -> LeaseState {
-        let before = match self.state(holder) {
-            // The holder acknowledges the break first.
-            Some(State::Breaking { to, .. }) => return to,
-            Some(State::Held(held)) => held,
-            None => LeaseState::NONE,
-        };
-        let granted = self.grantable(holder, wanted);
-        let rights = if granted.contains(before) {
-            granted
-        } else {
-            before
-        };
-        self.hold(holder, rights);
+    /// Grants an oplock to a new open.
+    fn grant_oplock(&mut self, holder: HolderId, request: &CachingRequest) -> LeaseState {
+        let granted = self.grantable(holder, request);
+        self.hold_oplock(holder, granted);
         // A LOCK request checks for readers afterwards: one of the two requests sees the other.
-        let is_reader = State::Held(rights).is_reader();
-        if before.is_empty() && is_reader && !self.locks.is_empty() {
-            self.hold(holder, LeaseState::NONE);
+        if self.is_locked_reader(holder, request.size) {
+            self.hold_oplock(holder, LeaseState::NONE);
             return LeaseState::NONE;
         }
-        rights
+        granted
     }
 
-    fn grantable(&self, holder: HolderId, wanted: LeaseState) -> LeaseState {
+    /// Grants a lease, or upgrades one. A lease gets either all wanted rights in addition to those
+    /// that it has, or stays as it is. smbtorture smb2.lease.upgrade, upgrade2, upgrade3
+    fn grant_lease(&mut self, holder: HolderId, request: &CachingRequest) {
+        let granted = self.grantable(holder, request);
+        let Some(index) = self.index(holder) else {
+            self.holders
+                .push(Holder::of_lease(holder, granted, request.terms));
+            self.note_readers();
+            if self.is_locked_reader(holder, request.size)
+                && let Some(index) = self.index(holder)
+            {
+                self.holders[index].revoke();
+                self.note_readers();
+            }
+            return;
+        };
+        let found = &mut self.holders[index];
+        let held = found.state.held();
+        let is_upgrade = request.wanted.contains(held) && granted == request.wanted;
+        if is_upgrade && granted != held && !found.state.is_breaking() {
+            found.state = State::new(Kind::Lease, granted);
+            found.epoch = found.epoch.wrapping_add(1);
+            self.note_readers();
+        }
+    }
+
+    fn grantable(&self, holder: HolderId, request: &CachingRequest) -> LeaseState {
         let mut others = self.holders.iter().filter(|other| other.id != holder);
         if others.clone().any(|other| other.state.is_sole()) {
             return LeaseState::NONE;
         }
         let mut opens = self.opens.iter().filter(|open| open.holder != holder);
-        let is_alone = opens.all(|open| open.is_stat_only) && others.next().is_none();
-        state::grantable(wanted, holder.kind(), is_alone)
+        let is_handle_lease = |other: &Holder| {
+            let is_lease = other.id.kind() == Kind::Lease;
+            is_lease && other.state.held().contains(LeaseState::HANDLE_CACHING)
+        };
+        let around = Surroundings {
+            has_oplock: others.clone().any(|it| it.id.kind() == Kind::Oplock),
+            has_handle_lease: others.clone().any(is_handle_lease),
+            is_alone: opens.all(|open| open.is_stat_only) && others.next().is_none(),
+            is_directory: request.is_directory,
+        };
+        state::grantable(request.wanted, holder.kind(), around)
     }
 
-    /// The state of a holder that has any right.
+    /// Whether a holder caches reads although byte-range locks of the file exist. Windows and Samba
+    /// grant no such right; locks beyond the end of the file do not count (smbtorture
+    /// smb2.lease.lock2).
+    fn is_locked_reader(&self, holder: HolderId, size: u64) -> bool {
+        let is_reader = self.state(holder).is_some_and(State::is_reader);
+        is_reader && self.locks.is_any_below(size)
+    }
+
+    fn index(&self, holder: HolderId) -> Option<usize> {
+        self.holders.iter().position(|other| other.id == holder)
+    }
+
+    /// The state of a holder.
     fn state(&self, holder: HolderId) -> Option<State> {
-        let mut holders = self.holders.iter();
-        let found = holders.find(|other| other.id == holder);
-        found.map(|found| found.state)
+        self.index(holder).map(|index| self.holders[index].state)
     }
 
-    /// Sets the rights of a holder; ends a break in progress.
-    fn hold(&mut self, holder: HolderId, rights: LeaseState) {
+    /// The lease of a holder for the answer to a CREATE.
+    fn lease(&self, holder: HolderId, parent: Option<Guid>) -> Option<Lease> {
+        self.holders[self.index(holder)?].granted_lease(parent)
+    }
+
+    /// Sets the rights of an oplock; ends a break in progress.
+    fn hold_oplock(&mut self, holder: HolderId, rights: LeaseState) {
         self.holders.retain(|other| other.id != holder);
         if !rights.is_empty() {
-            let state = State::Held(rights);
-            self.holders.push(Holder { id: holder, state });
+            self.holders.push(Holder::of_oplock(holder, rights));
         }
         self.note_readers();
     }
 
-    /// An open has closed. Its holder ends with the last of its opens.
-    pub(super) fn closed(&mut self, holder: HolderId, notices: &mut Notices) {
+    /// An open has closed. Its holder ends with the last of its opens. Returns a lease that has
+    /// ended.
+    pub(super) fn closed(&mut self, holder: HolderId, notices: &mut Notices) -> Option<LeaseId> {
         if self.opens.iter().any(|open| open.holder == holder) {
-            return;
+            return None;
         }
         let was_breaking = self.state(holder).is_some_and(State::is_breaking);
-        self.hold(holder, LeaseState::NONE);
+        self.holders.retain(|other| other.id != holder);
+        self.note_readers();
         if was_breaking {
             self.wake(notices);
         }
+        holder.lease()
+    }
+
+    /// A break has ended, or a client has acknowledged a step of it.
+    fn changed(&mut self, notices: &mut Notices) {
+        self.holders.retain(|holder| !holder.is_over());
+        self.note_readers();
+        self.wake(notices);
     }
 
     fn note_readers(&self) {

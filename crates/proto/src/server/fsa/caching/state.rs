@@ -2,7 +2,11 @@
 //!
 //! A state is a set of the rights READ_CACHING, WRITE_CACHING and HANDLE_CACHING. The levels of an
 //! oplock are names for four of these sets.
+//!
+//! The transitions of leases are those of Samba 4.25, which smbtorture smb2.lease compares with
+//! Windows: an open removes one right, a break in progress ends in steps.
 
+use wire::Status;
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState;
 
@@ -11,6 +15,7 @@ use crate::time::Instant;
 const READ: LeaseState = LeaseState::READ_CACHING;
 const WRITE: LeaseState = LeaseState::WRITE_CACHING;
 const HANDLE: LeaseState = LeaseState::HANDLE_CACHING;
+const NONE: LeaseState = LeaseState::NONE;
 
 /// The rights of an oplock level. An unknown level has none.
 pub(crate) fn of_oplock(level: OplockLevel) -> LeaseState {
@@ -18,7 +23,7 @@ pub(crate) fn of_oplock(level: OplockLevel) -> LeaseState {
         OplockLevel::II => READ,
         OplockLevel::EXCLUSIVE => READ | WRITE,
         OplockLevel::BATCH => READ | WRITE | HANDLE,
-        _ => LeaseState::NONE,
+        _ => NONE,
     }
 }
 
@@ -41,137 +46,276 @@ pub(super) enum Kind {
 
 /// The state of one holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// The holder may use these rights: at least READ_CACHING.
-    Held(LeaseState),
-    /// The server has asked the holder to give rights up; the holder has not acknowledged yet.
-    Breaking {
-        /// The rights before the break.
-        from: LeaseState,
-        /// The rights after the acknowledgment.
-        to: LeaseState,
-        /// When the server takes all rights away without an acknowledgment. \[MS-SMB2\] 3.3.6.1
-        deadline: Instant,
-    },
+pub(super) struct State {
+    kind: Kind,
+    /// The rights of the holder. While a break is in progress, the rights before it.
+    held: LeaseState,
+    breaking: Option<Breaking>,
 }
 
-/// The effect of an open on the state of another holder.
+/// A break that the client has not acknowledged yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transition {
-    /// The holder keeps its rights.
-    Unaffected,
-    /// The holder loses all rights at once. It receives a notification and does not acknowledge.
-    Revoke,
-    /// The holder is asked to keep these rights only.
-    Break {
-        to: LeaseState,
-        /// Whether the open waits for the acknowledgment.
-        must_wait: bool,
-    },
-    /// The open waits for the acknowledgment of a break in progress.
-    Wait,
+struct Breaking {
+    /// The rights that the client was asked to keep.
+    requested: LeaseState,
+    /// The rights that the client may keep: less than requested if another break became necessary
+    /// in the meantime.
+    required: LeaseState,
+    /// When the server takes all rights away without an acknowledgment. \[MS-SMB2\] 3.3.6.1
+    deadline: Instant,
+}
+
+/// An open by another holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Conflict {
+    /// Whether the open fails with SHARING_VIOLATION as things are.
+    pub(super) violates: bool,
+    /// Whether the open truncates the file.
+    pub(super) overwrites: bool,
+    /// Whether the open has waited for a break before.
+    pub(super) is_retry: bool,
+}
+
+/// The effect of a request on the state of another holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Transition {
+    /// The rights that remain. All rights of the holder, if it is not affected.
+    pub(super) to: LeaseState,
+    /// Whether the request waits for the holder.
+    pub(super) must_wait: bool,
+}
+
+/// The step of a break of which the client receives a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) from: LeaseState,
+    pub(super) to: LeaseState,
+    /// Whether the client acknowledges it. \[MS-SMB2\] 2.2.23.2
+    pub(super) needs_ack: bool,
 }
 
 impl State {
-    /// The effect of an open on the state. `violates`: the open will fail with SHARING_VIOLATION
-    /// unless other opens close. `overwrites`: the open truncates the file. The table is that of
-    /// \[MS-FSA\] 2.1.4.12, as Samba and smbtorture smb2.oplock apply it.
-    ///
-    /// An open that will fail with SHARING_VIOLATION breaks HANDLE_CACHING alone: a client with
-    /// that right may keep the file open without an application that uses it, and closes it when
-    /// asked. Without the right, a break would not help the open.
-    pub(super) fn transition(self, kind: Kind, violates: bool, overwrites: bool) -> Transition {
-        let in_the_way = if violates { HANDLE } else { WRITE };
-        match self {
-            Self::Breaking { from, .. } if from.contains(in_the_way) => Transition::Wait,
-            Self::Breaking { .. } => Transition::Unaffected,
-            Self::Held(held) if violates && !held.contains(HANDLE) => Transition::Unaffected,
-            Self::Held(held) => {
-                let removed = if overwrites { held } else { in_the_way };
-                let must_wait = held.contains(in_the_way);
-                remove(held, removed, kind, must_wait)
-            }
+    /// The state of a holder with these rights.
+    pub(super) fn new(kind: Kind, held: LeaseState) -> Self {
+        Self {
+            kind,
+            held,
+            breaking: None,
         }
     }
 
-    /// The effect of a rename that no open may be in the way of. \[MS-FSA\] 2.1.5.15.12
-    pub(super) fn without_handle(self, kind: Kind) -> Transition {
-        match self {
-            Self::Breaking { from, .. } if from.contains(HANDLE) => Transition::Wait,
-            Self::Held(held) if held.contains(HANDLE) => remove(held, HANDLE, kind, true),
-            Self::Held(_) | Self::Breaking { .. } => Transition::Unaffected,
-        }
+    /// The rights of the holder; before a break in progress.
+    pub(super) fn held(self) -> LeaseState {
+        self.held
     }
 
-    /// The effect of a change of the file's data by another holder. A pending break of a holder
-    /// without WRITE_CACHING is not affected: only a lease can be in that state, and the server
-    /// grants none yet.
-    pub(super) fn without_read(self, kind: Kind) -> Transition {
-        match self {
-            Self::Held(held) if self.is_reader() => remove(held, held, kind, false),
-            Self::Held(_) | Self::Breaking { .. } => Transition::Unaffected,
-        }
+    /// The rights that remain after a break in progress.
+    pub(super) fn remaining(self) -> LeaseState {
+        self.breaking.map_or(self.held, |it| it.required)
     }
 
     /// Whether the holder caches reads while other opens may write.
     pub(super) fn is_reader(self) -> bool {
-        matches!(self, Self::Held(held) if held.contains(READ) && !held.contains(WRITE))
+        let remaining = self.remaining();
+        remaining.contains(READ) && !remaining.contains(WRITE)
     }
 
     /// Whether no other holder may have any right.
     pub(super) fn is_sole(self) -> bool {
-        self.before_break().contains(WRITE)
+        self.held.contains(WRITE)
     }
 
     /// Whether a break is in progress.
     pub(super) fn is_breaking(self) -> bool {
-        matches!(self, Self::Breaking { .. })
+        self.breaking.is_some()
     }
 
     /// When a break in progress ends at the latest.
     pub(super) fn deadline(self) -> Option<Instant> {
-        match self {
-            Self::Breaking { deadline, .. } => Some(deadline),
-            Self::Held(_) => None,
+        self.breaking.map(|it| it.deadline)
+    }
+
+    /// The effect of an open by another holder. An open is in the way of WRITE_CACHING. One that
+    /// will fail with SHARING_VIOLATION breaks HANDLE_CACHING alone: a client with that right may
+    /// keep the file open without an application that uses it, and closes it when asked.
+    pub(super) fn on_open(self, conflict: Conflict) -> Transition {
+        let in_the_way = if conflict.violates { HANDLE } else { WRITE };
+        let truncates = conflict.overwrites && !conflict.violates;
+        let removed = match truncates {
+            true => READ | WRITE | HANDLE,
+            false => in_the_way,
+        };
+        let to = self.without(removed);
+        let is_breaking = self.kind == Kind::Lease && self.is_breaking();
+        let must_wait = match to == self.held {
+            true => is_breaking,
+            false => self.held.contains(in_the_way) || (is_breaking && conflict.is_retry),
+        };
+        Transition { to, must_wait }
+    }
+
+    /// The effect of a rename or a deletion by another holder. \[MS-FSA\] 2.1.5.15.12
+    pub(super) fn on_rename(self) -> Transition {
+        Transition {
+            to: self.without(HANDLE),
+            must_wait: self.held.contains(HANDLE),
         }
     }
 
-    /// The rights before a break in progress.
-    pub(super) fn before_break(self) -> LeaseState {
-        match self {
-            Self::Held(held) => held,
-            Self::Breaking { from, .. } => from,
+    /// The effect of a change of the file's data by another holder: no cached data are valid.
+    pub(super) fn on_change(self) -> Transition {
+        let to = if self.is_reader() { NONE } else { self.held };
+        Transition {
+            to,
+            must_wait: false,
         }
     }
 
-    /// The rights after a break in progress.
-    pub(super) fn after_break(self) -> LeaseState {
-        match self {
-            Self::Held(held) => held,
-            Self::Breaking { to, .. } => to,
+    /// The state of a holder that is not affected.
+    pub(super) fn unaffected(self) -> Transition {
+        Transition {
+            to: self.held,
+            must_wait: false,
         }
+    }
+
+    fn without(self, removed: LeaseState) -> LeaseState {
+        match self.kind {
+            _ if !self.held.intersects(removed) => self.held,
+            Kind::Oplock => self.held.without(removed) & READ,
+            Kind::Lease => self.held.without(removed),
+        }
+    }
+
+    /// Starts a break to these rights, if the holder has more. While a break is in progress, a lease
+    /// remembers that it must lose more. Returns the step of which the client is notified; read
+    /// caching alone needs no acknowledgment. \[MS-SMB2\] 3.3.4.6
+    pub(super) fn break_to(&mut self, to: LeaseState, deadline: Instant) -> Option<Step> {
+        if let Some(breaking) = &mut self.breaking {
+            if self.kind == Kind::Lease {
+                breaking.required = breaking.required & to;
+            }
+            return None;
+        }
+        let from = self.held;
+        if to == from {
+            return None;
+        }
+        let needs_ack = from != READ;
+        if needs_ack {
+            self.breaking = Some(Breaking {
+                requested: to,
+                required: to,
+                deadline,
+            });
+        } else {
+            self.held = NONE;
+        }
+        Some(Step {
+            from,
+            to,
+            needs_ack,
+        })
+    }
+
+    /// The step of which the client was notified last, to notify it again: of a break in progress,
+    /// or of the loss of all rights. `None` if it has acknowledged the last break.
+    pub(super) fn last_step(self) -> Option<Step> {
+        match self.breaking {
+            Some(breaking) => Some(Step {
+                from: self.held,
+                to: breaking.requested,
+                needs_ack: true,
+            }),
+            None if self.held.is_empty() => Some(Step {
+                from: READ,
+                to: NONE,
+                needs_ack: false,
+            }),
+            None => None,
+        }
+    }
+
+    /// The client acknowledges a break of an oplock: it keeps these rights, or less. Fails with
+    /// INVALID_OPLOCK_PROTOCOL if no break is in progress or the client wants to keep more than it
+    /// may; then it has no rights. \[MS-SMB2\] 3.3.5.22.1
+    pub(super) fn acknowledge_oplock(&mut self, rights: LeaseState) -> Result<LeaseState, Status> {
+        let breaking = self.breaking.take();
+        let Breaking { requested, .. } = breaking.ok_or(Status::INVALID_OPLOCK_PROTOCOL)?;
+        // A client that keeps READ_CACHING where it must give up all has nothing, and the answer
+        // says so, as Samba does.
+        let is_valid = requested.contains(rights.without(READ));
+        self.held = if is_valid { rights & requested } else { NONE };
+        match is_valid {
+            true => Ok(self.held),
+            false => Err(Status::INVALID_OPLOCK_PROTOCOL),
+        }
+    }
+
+    /// The client acknowledges a break of a lease: it keeps these rights. Returns the next step, if
+    /// the client has to give up more. Like Windows, the server removes all rights but READ_CACHING
+    /// first (smbtorture smb2.lease.breaking3). Fails with UNSUCCESSFUL if no break is in progress,
+    /// and with REQUEST_NOT_ACCEPTED if the client wants to keep more than it may.
+    /// \[MS-SMB2\] 3.3.5.22.2
+    pub(super) fn acknowledge_lease(
+        &mut self,
+        rights: LeaseState,
+        deadline: Instant,
+    ) -> Result<Option<Step>, Status> {
+        let breaking = self.breaking.ok_or(Status::UNSUCCESSFUL)?;
+        if !breaking.requested.contains(rights) {
+            return Err(Status::REQUEST_NOT_ACCEPTED);
+        }
+        self.held = rights;
+        self.breaking = None;
+        if breaking.required.contains(rights) {
+            return Ok(None);
+        }
+        let more = rights.intersects(WRITE | HANDLE);
+        let kept = if more { READ } else { NONE };
+        let mut requested = (breaking.required | kept) & rights;
+        if requested == rights {
+            requested = breaking.required & rights;
+        }
+        let step = self.break_to(requested, deadline);
+        if let Some(next) = &mut self.breaking {
+            next.required = breaking.required;
+        }
+        Ok(step)
     }
 }
 
-/// Removes rights from `held`. Read caching alone needs no acknowledgment. \[MS-SMB2\] 3.3.4.6
-fn remove(held: LeaseState, removed: LeaseState, kind: Kind, must_wait: bool) -> Transition {
-    let to = match kind {
-        Kind::Oplock => held.without(removed) & READ,
-        Kind::Lease => held.without(removed),
-    };
-    match to {
-        to if to == held => Transition::Unaffected,
-        _ if held == READ => Transition::Revoke,
-        to => Transition::Break { to, must_wait },
-    }
+/// The circumstances of a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Surroundings {
+    /// No other open can read or write the file, and no other holder exists.
+    pub(super) is_alone: bool,
+    /// Another open has an oplock.
+    pub(super) has_oplock: bool,
+    /// Another holder is a lease with HANDLE_CACHING.
+    pub(super) has_handle_lease: bool,
+    pub(super) is_directory: bool,
 }
 
-/// The rights that a holder gets of those that it asks for. `is_alone`: no other open can read or
-/// write the file, and no other holder caches it. \[MS-FSA\] 2.1.5.18
-pub(super) fn grantable(wanted: LeaseState, kind: Kind, is_alone: bool) -> LeaseState {
+/// The rights that a holder gets of those that it asks for. \[MS-FSA\] 2.1.5.18
+///
+/// Oplocks and leases on one file: smbtorture smb2.lease.oplock. A directory has no WRITE_CACHING:
+/// Windows Server 2022 ignores the right there, where \[MS-FSA\] fails the request.
+pub(super) fn grantable(wanted: LeaseState, kind: Kind, around: Surroundings) -> LeaseState {
+    let mut granted = wanted & (READ | WRITE | HANDLE);
+    if around.is_directory {
+        granted = granted.without(WRITE);
+    }
+    if !granted.contains(READ) {
+        return NONE;
+    }
+    if !around.is_alone {
+        granted = granted.without(WRITE);
+    }
     match kind {
-        _ if is_alone => wanted,
-        Kind::Oplock => wanted & READ,
-        Kind::Lease => wanted.without(WRITE),
+        Kind::Oplock if around.has_handle_lease => NONE,
+        Kind::Oplock if !granted.contains(WRITE) => granted & READ,
+        Kind::Lease if around.has_oplock => granted.without(HANDLE),
+        Kind::Oplock | Kind::Lease => granted,
     }
 }
