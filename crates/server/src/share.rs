@@ -1,6 +1,7 @@
 //! The shares of a server, and the file system of each.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::file::{FileOp, LocalEvent, LocalOpen, ShareId};
@@ -35,13 +36,21 @@ impl Shares {
             file_systems: vec![None],
             is_any_direct: sections.iter().any(|section| section.direct),
         };
-        for section in sections {
-            shares.add(section)?;
+        let paths: Vec<_> = sections.iter().map(|section| real(section)).collect();
+        for (index, section) in sections.iter().enumerate() {
+            let mut others = paths
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index);
+            let is_shared_twice = others.any(|(_, path)| overlap(path, &paths[index]));
+            shares.add(section, is_shared_twice)?;
         }
         Ok(shares)
     }
 
-    fn add(&mut self, section: &ShareSection) -> Result<(), StartError> {
+    /// Adds a share. `is_shared_twice`: another share has directories of this one. Its changes
+    /// break no leases on directories here, so that clients get none.
+    fn add(&mut self, section: &ShareSection, is_shared_twice: bool) -> Result<(), StartError> {
         let id = ShareId(u32::try_from(self.known.len()).expect("fewer shares than 2^32"));
         let name = section.name.get_ref();
         let share = Share {
@@ -53,6 +62,7 @@ impl Shares {
             listed: !section.hidden,
             encryption_required: section.encryption_required,
             oplocks: section.oplocks,
+            directory_leases: section.directory_leases && !is_shared_twice,
             notify: section.notify,
             sync: section.sync.into(),
             users: (!section.users.is_empty()).then(|| section.users.clone()),
@@ -98,6 +108,16 @@ impl Shares {
     }
 }
 
+/// The path of a share without symbolic links, as far as it exists.
+fn real(section: &ShareSection) -> PathBuf {
+    let path = section.path.get_ref();
+    path.canonicalize().unwrap_or_else(|_| path.clone())
+}
+
+fn overlap(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
 fn open_directory(id: ShareId, section: &ShareSection) -> io::Result<Arc<dyn FileSystem>> {
     let options = posix::Options {
         direct: section.direct,
@@ -139,6 +159,7 @@ fn ipc() -> Share {
         listed: true,
         encryption_required: false,
         oplocks: false,
+        directory_leases: false,
         notify: false,
         sync: SyncPolicy::default(),
         users: None,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use auth::{AcceptorConfig, AccountChange};
 use net::TcpOptions;
@@ -11,6 +11,7 @@ use proto::id::ConnectionId;
 use proto::login::AccountsRevision;
 use proto::notice::Notice;
 use proto::server;
+use proto::time::{self, Now};
 use rdma::{Network, Provider};
 use ring::{SendError, Sender};
 use tracing::{debug, info, warn};
@@ -183,13 +184,26 @@ impl Shared {
         }
     }
 
+    /// Current time, in the form that the core takes.
+    pub(crate) fn now(&self) -> Now {
+        let wall = SystemTime::now();
+        let since = wall
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        Now {
+            instant: time::Instant(self.started.elapsed()),
+            wall: wire::FileTime::from_unix(seconds, since.subsec_nanos()),
+        }
+    }
+
     /// Starts to forward the changes that local processes make in shares to the connections that
     /// wait for them. The file systems hold no strong reference to the server.
     pub(crate) fn watch_shares(self: &Arc<Self>) {
         let shared = Arc::downgrade(self);
         self.shares.listen(move |share, events| {
             if let Some(shared) = shared.upgrade() {
-                let notices = shared.core.local_events(share, events);
+                let notices = shared.core.local_events(shared.now(), share, events);
                 for (connection, notice) in notices {
                     shared.notify(connection, notice);
                 }

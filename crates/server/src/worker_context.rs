@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use proto::carrier::Carrier;
 use proto::id::ConnectionId;
 use proto::server;
-use proto::time::{self, Now};
+use proto::time::Now;
 use proto::token::Token;
 use ring::{Handle, NoView, Personality, Signal, View, Views};
 use wire::Status;
@@ -65,15 +65,7 @@ impl WorkerContext {
 
     /// Current time, in the form that the core takes.
     pub(crate) fn now(&self) -> Now {
-        let wall = SystemTime::now();
-        let since = wall
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-        Now {
-            instant: time::Instant(self.shared.started.elapsed()),
-            wall: wire::FileTime::from_unix(seconds, since.subsec_nanos()),
-        }
+        self.shared.now()
     }
 
     pub(crate) fn shares(&self) -> &Shares {

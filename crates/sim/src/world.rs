@@ -292,7 +292,10 @@ impl World {
             1 => LocalEvent::Removed(directory),
             _ => change,
         };
-        for (to, notice) in self.server.local_events(ShareId(0), &[event]) {
+        for (to, notice) in self
+            .server
+            .local_events(self.schedule.now(), ShareId(0), &[event])
+        {
             let pause = delay(self.faults.network_delay, &mut self.choices);
             self.schedule.after(pause, Event::Notice(to, notice));
         }
@@ -665,6 +668,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             users,
             guest: name == "data",
             oplocks: true,
+            directory_leases: true,
             notify: true,
             sync: SyncPolicy::default(),
             force_token: None,

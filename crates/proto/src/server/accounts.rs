@@ -78,7 +78,7 @@ impl Server {
     /// Refuses further requests of a session.
     pub(crate) fn refuse_requests(&self, session: &Session) {
         session.state.lock().is_closed = true;
-        self.sessions.lock().remove(&session.id);
+        self.sessions.lock().remove(session.id);
         session.trees.lock().clear();
     }
 

@@ -4,17 +4,20 @@
 //! file system reports those of other processes.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use wire::access::AccessMask;
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
-use wire::{Status, fscc::FileAction};
+use wire::fscc::FileAction;
+use wire::{Guid, Status};
 
 use crate::effect::Outcome;
-use crate::file::{FileOp, LocalOpen, Operation};
+use crate::file::{FileOp, LocalOpen, Operation, ShareId};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::context::{Context, Parked, Progress, Reply};
 use crate::server::ledger::Resource;
+use crate::server::notices::Notices;
 use crate::server::open::{Need, Open, malformed};
 use crate::server::watch::{Event, News, Scope};
 
@@ -134,8 +137,35 @@ pub(crate) fn of_name(is_directory: bool) -> CompletionFilter {
 }
 
 impl Context<'_> {
+    /// Reports changes through this open to the watches and to clients with leases on directories.
+    pub(crate) fn report(&mut self, open: &Open, events: &[Event<'_>]) {
+        let files = &self.server.files;
+        if files.has_directory_leases() {
+            let own = files.parent_lease(open.key, open.file);
+            let paths = events.iter().map(|event| event.path);
+            self.entries_changed(open.file.share, own, paths);
+        }
+        self.report_to_watches(open.file, events);
+    }
+
+    /// Breaks the leases on the directories of these entries, but not those with the key `own`.
+    pub(crate) fn entries_changed<'a>(
+        &mut self,
+        share: ShareId,
+        own: Option<Guid>,
+        entries: impl Iterator<Item = &'a SharePath>,
+    ) {
+        let deadline = self.break_deadline();
+        let mut notices = Notices::new();
+        let files = &self.server.files;
+        for entry in entries {
+            files.entry_changed(share, entry, own, deadline, &mut notices);
+        }
+        self.post(notices);
+    }
+
     /// Reports changes through this open to the watches.
-    pub(crate) fn report(&mut self, open: LocalOpen, events: &[Event<'_>]) {
+    pub(crate) fn report_to_watches(&mut self, open: LocalOpen, events: &[Event<'_>]) {
         let server = self.server;
         if !server.watches.is_empty() {
             let notices = server.watches.report(&server.files, open, events);
@@ -143,9 +173,10 @@ impl Context<'_> {
         }
     }
 
-    /// Reports a change of an open file to the watches.
+    /// Reports a change of an open file to the watches and to clients with leases on directories.
     pub(crate) fn report_change(&mut self, open: &Open, filter: CompletionFilter) {
-        if self.server.watches.is_empty() {
+        let has_leases = self.server.files.has_directory_leases();
+        if self.server.watches.is_empty() && !has_leases {
             return;
         }
         let Some(path) = self.server.files.path(open.key, open.file) else {
@@ -154,7 +185,25 @@ impl Context<'_> {
         self.report_at(open, FileAction::MODIFIED, filter, &path);
     }
 
-    /// Reports a change of one name to the watches.
+    /// Reports that data were written. A lease on the directory breaks only at the close of the
+    /// open, as with Windows and Samba: smbtorture smb2.dirlease.v2_request.
+    pub(crate) fn report_write(&mut self, open: &Open) {
+        open.is_modified.store(true, Ordering::Relaxed);
+        if self.server.watches.is_empty() {
+            return;
+        }
+        let Some(path) = self.server.files.path(open.key, open.file) else {
+            return;
+        };
+        let event = Event {
+            action: FileAction::MODIFIED,
+            filter: CompletionFilter::SIZE | CompletionFilter::LAST_WRITE,
+            path: &path,
+        };
+        self.report_to_watches(open.file, &[event]);
+    }
+
+    /// Reports a change of one name to the watches and to clients with leases on directories.
     pub(crate) fn report_at(
         &mut self,
         open: &Open,
@@ -167,6 +216,6 @@ impl Context<'_> {
             filter,
             path,
         };
-        self.report(open.file, &[event]);
+        self.report(open, &[event]);
     }
 }

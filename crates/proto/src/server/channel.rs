@@ -112,8 +112,8 @@ impl ChannelList {
         }
     }
 
-    /// A connection that lives.
-    pub(crate) fn any_living(&self) -> Option<ConnectionId> {
+    /// The oldest connection that lives.
+    pub(crate) fn oldest_living(&self) -> Option<ConnectionId> {
         let state = self.state.lock();
         let mut channels = state.channels.iter();
         let living = channels.find(|(_, channel)| !channel.is_lost)?;

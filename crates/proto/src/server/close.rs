@@ -6,6 +6,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use wire::Status;
 use wire::close::{CloseFlags, Request, Response};
@@ -23,6 +24,7 @@ use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
 use crate::server::watch::Event;
+use crate::time::Now;
 
 /// The state of a request that waits for the file system.
 pub(crate) enum Step {
@@ -80,8 +82,9 @@ impl Step {
                 context.server.files.forget(open.key);
                 if let Ok(outcome) = outcome.expect_file() {
                     outcome.expect_done();
-                    let filter = of_name(open.is_directory);
-                    context.report_at(&open, FileAction::REMOVED, filter, &path);
+                    let share = open.file.share;
+                    context.entries_changed(share, close.own_parent_lease, [&path].into_iter());
+                    context.report_to_watches(open.file, &[removed(&open, &path)]);
                 }
                 for file in close.close {
                     context.run(FileOp::OnOpen(file, Operation::Close));
@@ -95,9 +98,17 @@ impl Step {
 
 /// The open leaves the table of open files.
 fn close(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress<Step> {
-    let mut close = context.server.files.close(open.key, open.file);
+    let mut close = context
+        .server
+        .files
+        .close(open.key, open.file, context.break_deadline());
     let notices = end_watches(context.server, &open);
     context.post(notices);
+    if let Some((path, own)) = close.entry.take()
+        && open.is_modified.load(Ordering::Relaxed)
+    {
+        context.entries_changed(open.file.share, own, [&path].into_iter());
+    }
     if let Some((file, path)) = close.unlink.take() {
         let step = Step::Unlink(Box::new(Unlinking {
             open,
@@ -129,6 +140,14 @@ fn describe(metadata: &Metadata) -> Response {
     }
 }
 
+fn removed<'a>(open: &Open, path: &'a SharePath) -> Event<'a> {
+    Event {
+        action: FileAction::REMOVED,
+        filter: of_name(open.is_directory),
+        path,
+    }
+}
+
 /// Ends the watches of a closed open, and wakes those of a directory that will be deleted.
 fn end_watches(server: &Server, open: &Open) -> Notices {
     let mut notices = server.watches.end(open.file);
@@ -144,21 +163,31 @@ fn end_watches(server: &Server, open: &Open) -> Notices {
 /// Returns the operations that close it.
 pub(crate) fn abandon(
     server: &Server,
+    now: Now,
     open: &Open,
     op_ids: &mut OpIds,
     effects: &mut Effects,
 ) -> Vec<OpId> {
-    let mut close = server.files.close(open.key, open.file);
+    let deadline = now.instant.after(server.config.limits.oplock_break_timeout);
+    let mut close = server.files.close(open.key, open.file, deadline);
     close.notices.extend(end_watches(server, open));
-    if let Some((_, path)) = &close.unlink {
-        let event = Event {
-            action: FileAction::REMOVED,
-            filter: of_name(open.is_directory),
-            path,
-        };
-        let notices = server.watches.report(&server.files, open.file, &[event]);
-        close.notices.extend(notices);
+    let mut notices = Notices::new();
+    let (files, share) = (&server.files, open.file.share);
+    if let Some((path, own)) = close.entry.take()
+        && open.is_modified.load(Ordering::Relaxed)
+    {
+        files.entry_changed(share, &path, own, deadline, &mut notices);
     }
+    if let Some((_, path)) = &close.unlink {
+        let own = close.own_parent_lease;
+        files.entry_changed(share, path, own, deadline, &mut notices);
+        notices.extend(
+            server
+                .watches
+                .report(files, open.file, &[removed(open, path)]),
+        );
+    }
+    close.notices.extend(notices);
     finish(server, open.key, close, op_ids, effects)
 }
 

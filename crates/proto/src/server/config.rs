@@ -271,6 +271,9 @@ pub struct Share {
     /// Whether clients may cache files of the share by oplocks and leases. Set this to false if
     /// other programs than this server change the files. \[MS-SMB2\] 3.3.5.9
     pub oplocks: bool,
+    /// Whether clients may cache the entries of directories of the share by leases. Set this to
+    /// false if another share has the same directories: its changes break no lease of this one.
+    pub directory_leases: bool,
     /// Whether clients may watch directories of the share for changes (CHANGE_NOTIFY).
     /// \[MS-SMB2\] 3.3.5.19
     pub notify: bool,

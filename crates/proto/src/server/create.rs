@@ -13,7 +13,7 @@ mod wanted;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use spin::Mutex;
 use wire::access::{AccessMask, CreateDisposition, CreateOptions, OplockLevel};
@@ -46,6 +46,9 @@ pub(crate) enum Step {
     Parked(Box<Wanted>),
     /// The file system truncates a file that is in the table of open files.
     Overwriting(Box<Entered>),
+    /// The file system starts to report changes by other processes in a directory, before its
+    /// client gets a lease.
+    Watching(Box<Entered>),
     /// The file system reads the metadata again, for the response to a replay.
     Replaying(Box<Replayed>),
 }
@@ -143,6 +146,11 @@ impl Step {
                     Err(status)
                 }
             },
+            // Also where the file system cannot report changes.
+            Self::Watching(entered) => {
+                drop(outcome.expect_file());
+                finish(context, &entered)
+            }
             Self::Parked(wanted) => {
                 outcome.expect_woken()?;
                 Ok(open(context, *wanted))
@@ -200,6 +208,12 @@ fn enter(
     if must_overwrite {
         return Ok(overwrite(context, entered));
     }
+    if entered.wants_directory_lease(context) {
+        let watch = Operation::Watch { is_tree: false };
+        let operation = FileOp::OnOpen(entered.opened.file, watch);
+        let step = Step::Watching(Box::new(entered));
+        return Ok(context.wait(operation, step));
+    }
     finish(context, &entered)
 }
 
@@ -219,7 +233,10 @@ impl Entered {
     /// Takes the open back: the request failed after all.
     fn withdraw(&self, context: &mut Context<'_>) {
         let key = self.opened.metadata.key;
-        let close = context.server.files.withdraw(key, self.opened.file);
+        let close = context
+            .server
+            .files
+            .withdraw(key, self.opened.file, context.break_deadline());
         context.finish_close(key, close);
     }
 
@@ -245,6 +262,7 @@ impl Entered {
             has_readers,
             locks,
             position: AtomicU64::new(0),
+            is_modified: AtomicBool::new(false),
             mode: initial_mode(self.wanted.options),
             replay_entry: self.wanted.replay_entry.clone(),
             _quota: self.wanted.place.clone(),

@@ -34,6 +34,7 @@ mod outstanding_request;
 mod quota;
 mod replay;
 mod session;
+mod session_table;
 mod sizes;
 mod step;
 mod timeouts;
@@ -69,14 +70,13 @@ pub use snapshot::{
     LockSnapshot, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, SnapshotLimits, TreeSnapshot,
 };
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::Mutex;
 use wire::fsctl::NetworkInterface;
-use wire::{FileId, FileTime, SessionId};
+use wire::{FileId, FileTime};
 
 use crate::file::{LocalEvent, ShareId};
 use crate::id::ConnectionId;
@@ -89,7 +89,7 @@ use fsa::FileTable;
 use ledger::Ledger;
 use operations::Operations;
 use replay::ReplayTable;
-use session::Session;
+use session_table::SessionTable;
 use watch::WatchTable;
 
 /// Lower bound of the persistent half of a FileId: no volatile half reaches it, so that a client or
@@ -103,7 +103,7 @@ pub struct Server {
     pub(crate) config: Config,
     started: FileTime,
     /// GlobalSessionTable.
-    pub(crate) sessions: Mutex<BTreeMap<SessionId, Arc<Session>>>,
+    pub(crate) sessions: Mutex<SessionTable>,
     /// Which files are open, and how: share modes, oplocks, locks and pending deletes.
     pub(crate) files: FileTable,
     /// Which directories are watched.
@@ -132,7 +132,7 @@ impl Server {
             ledger: Ledger::new(&config.limits),
             config,
             started: now.wall,
-            sessions: Mutex::new(BTreeMap::new()),
+            sessions: Mutex::default(),
             files: FileTable::default(),
             watches: WatchTable::default(),
             replays: Arc::default(),
@@ -176,14 +176,20 @@ impl Server {
 
     /// Processes `events`: changes that other processes made in directories of the share `share`,
     /// in the order in which its file system reports them. Returns a notice for each waiting
-    /// CHANGE_NOTIFY that the changes complete, with the connection to which the caller must
-    /// deliver it.
+    /// CHANGE_NOTIFY that the changes complete, and for each lease on a directory that they break,
+    /// with the connection to which the caller must deliver it.
     pub fn local_events(
         &self,
+        now: Now,
         share: ShareId,
         events: &[LocalEvent],
     ) -> Vec<(ConnectionId, Notice)> {
-        self.watches.report_local(share, events)
+        let mut notices = self.watches.report_local(share, events);
+        let deadline = now.instant.after(self.config.limits.oplock_break_timeout);
+        let mut breaks = Vec::new();
+        (self.files).changed_locally(share, events, deadline, &mut breaks);
+        notices.extend(breaks.into_iter().filter_map(|notice| self.route(notice)));
+        notices
     }
 
     /// Returns the wall-clock time at which the server started.

@@ -45,6 +45,8 @@ pub(crate) struct Open {
     /// The settable flags of FileModeInformation: WRITE_THROUGH and SEQUENTIAL_ONLY. Not in the
     /// state: every WRITE reads it.
     pub(crate) mode: AtomicU32,
+    /// Whether data were written through it.
+    pub(crate) is_modified: AtomicBool,
     /// The name of the CREATE that made it, if its client gave it one.
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That it counts.

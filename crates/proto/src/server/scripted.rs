@@ -127,7 +127,7 @@ impl World {
         };
         let server = Server::new(config, now());
         let session = session(&tree);
-        server.sessions.lock().insert(session.id, session.clone());
+        server.sessions.lock().insert(session.clone());
         Self {
             server,
             session,
@@ -379,6 +379,7 @@ pub(crate) fn disk_share() -> Share {
         listed: true,
         encryption_required: false,
         oplocks: true,
+        directory_leases: true,
         notify: true,
         sync: SyncPolicy::default(),
         users: None,
@@ -387,7 +388,7 @@ pub(crate) fn disk_share() -> Share {
     }
 }
 
-fn now() -> Now {
+pub(crate) fn now() -> Now {
     Now {
         instant: Instant::default(),
         wall: FileTime(132_000_000_000_000_000),

@@ -111,7 +111,7 @@ impl Connection {
             let id = SessionId(self.entropy.number());
             let is_special = id == SessionId(0) || id == SessionId::RELATED;
             let is_taken =
-                self.logins.get(id).is_some() || self.server.sessions.lock().contains_key(&id);
+                self.logins.get(id).is_some() || self.server.sessions.lock().get(id).is_some();
             if !is_special && !is_taken {
                 return id;
             }
@@ -179,7 +179,7 @@ impl Connection {
         if previous == SessionId(0) || previous == id {
             return false;
         }
-        let found = self.server.sessions.lock().get(&previous).cloned();
+        let found = self.server.sessions.lock().get(previous).cloned();
         let Some(session) = found.filter(|session| is_of_same_user(session, accepted)) else {
             return false;
         };
@@ -331,7 +331,7 @@ impl Connection {
             next_tree: AtomicU32::new(1),
             next_nonce: AtomicU64::new(1),
         });
-        self.server.sessions.lock().insert(id, session.clone());
+        self.server.sessions.lock().insert(session.clone());
         self.sessions.insert(id, session.clone());
         self.charges.insert(id, charge);
         self.logins.deadline = None;

@@ -31,7 +31,9 @@ impl Server {
     /// call has no effect.
     pub fn timeout(&self, now: Now, effects: &mut Effects) {
         let expired = self.disconnected.lock().take_expired(now.instant);
-        expired.iter().for_each(|open| self.close(open, effects));
+        expired
+            .iter()
+            .for_each(|open| self.close(now, open, effects));
     }
 
     /// Processes the outcome of the operation `op`, which an effect of [`timeout`](Self::timeout)
@@ -53,10 +55,10 @@ impl Server {
         self.operations.lock().closing.is_empty() && self.disconnected.lock().is_empty()
     }
 
-    fn close(&self, open: &Arc<Open>, effects: &mut Effects) {
+    fn close(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) {
         let mut operations = self.operations.lock();
         let Operations { op_ids, closing } = &mut *operations;
-        closing.extend(close::abandon(self, open, op_ids, effects));
+        closing.extend(close::abandon(self, now, open, op_ids, effects));
     }
 
     /// Takes over an open of a session that lost its last connection. Returns false if the caller

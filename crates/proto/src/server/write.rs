@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use wire::Status;
 use wire::access::AccessMask;
-use wire::change_notify::CompletionFilter;
 use wire::smbd::BufferDescriptorV1;
 use wire::write::{Request, Response, WriteFlags};
 
@@ -231,8 +230,7 @@ fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step>
 /// Reports a write to the watches of the directory. Returns the operation that restores the write
 /// time if the client has set it before, as a client that copies a file does.
 pub(crate) fn report(context: &mut Context<'_>, open: &Open) -> Option<FileOp> {
-    let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
-    context.report_change(open, seen);
+    context.report_write(open);
     let written = open.state.lock().kept_write_time?;
     let changes = BasicChanges {
         written: Some(written),

@@ -46,9 +46,13 @@ pub struct ShareSection {
     /// Default: no.
     #[serde(default)]
     pub hidden: bool,
-    /// Whether clients may cache files with oplocks. Default: yes.
+    /// Whether clients may cache files with oplocks and leases. Default: yes.
     #[serde(default = "yes")]
     pub oplocks: bool,
+    /// Whether clients may cache lists of directories with leases. Without effect if `oplocks` is
+    /// false, or if another share has directories of this one. Default: yes.
+    #[serde(default = "yes")]
+    pub directory_leases: bool,
     /// Whether clients may watch directories for changes (CHANGE_NOTIFY). Default: yes.
     #[serde(default = "yes")]
     pub notify: bool,
@@ -84,6 +88,7 @@ impl ShareSection {
             encryption_required: false,
             hidden: false,
             oplocks: true,
+            directory_leases: true,
             notify: true,
             direct: false,
             sync: SyncChoice::Flush,

@@ -86,6 +86,7 @@ fn server() -> std::sync::Arc<Server> {
         listed: true,
         encryption_required: false,
         oplocks: false,
+        directory_leases: false,
         notify: false,
         sync: SyncPolicy::default(),
         users: None,

@@ -5,7 +5,7 @@ use wire::{FileId, Status};
 
 use crate::effect::Effects;
 use crate::server::op_ids::OpIds;
-use crate::server::scripted::{World, body, request};
+use crate::server::scripted::{World, body, now, request};
 
 fn doomed(world: &mut World, name: &str) -> FileId {
     let name = utf16(name);
@@ -84,7 +84,7 @@ fn an_abandoned_open_does_what_a_close_does() {
     let open = world.session.opens.lock().remove(&id.volatile);
     let open = open.expect("it is open");
     let (mut effects, mut op_ids) = (Effects::new(), OpIds::default());
-    let ops = super::abandon(&world.server, &open, &mut op_ids, &mut effects);
+    let ops = super::abandon(&world.server, now(), &open, &mut op_ids, &mut effects);
     assert_eq!(ops.len(), 2);
     assert!(alloc::format!("{:?}", effects.pop()).contains("Unlink"));
     assert!(alloc::format!("{:?}", effects.pop()).contains("Close"));

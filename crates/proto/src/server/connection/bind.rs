@@ -40,7 +40,7 @@ impl Connection {
         if header.session_id == SessionId(0) {
             return Err(Status::INVALID_PARAMETER);
         }
-        let found = self.server.sessions.lock().get(&header.session_id).cloned();
+        let found = self.server.sessions.lock().get(header.session_id).cloned();
         let session = found.ok_or(Status::USER_SESSION_DELETED)?;
         let rules = session.rules().ok_or(Status::USER_SESSION_DELETED)?;
         let is_signed = header.flags.contains(Flags::SIGNED);

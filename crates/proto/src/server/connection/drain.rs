@@ -166,7 +166,7 @@ impl Connection {
             if is_disconnected && self.server.take_over(now, &session, &open, effects) {
                 continue;
             }
-            let ops = close::abandon(&self.server, &open, self.waits.op_ids(), effects);
+            let ops = close::abandon(&self.server, now, &open, self.waits.op_ids(), effects);
             count += ops.len();
             for op in ops {
                 self.waits.insert(op, Waiter::Drain(id));

@@ -82,18 +82,26 @@ impl Entered {
         context.server.files.grant(key, file, &request)
     }
 
-    /// None for an open that only reads attributes of an existing file: as Samba has it. A
-    /// directory has leases and no oplocks.
+    /// Whether the open asks for a lease on a directory.
+    pub(super) fn wants_directory_lease(&self, context: &Context<'_>) -> bool {
+        let is_directory = self.opened.metadata.is_directory();
+        is_directory && lease_of(context, &self.wanted, &self.opened).is_some()
+    }
+
+    /// An open that only reads attributes of an existing file gets a lease and no oplock, as with
+    /// Samba. A directory has leases and no oplocks.
     fn wanted_rights(&self, context: &Context<'_>) -> LeaseState {
-        let checked = admit::checked_sharing(&self.wanted, self.granted);
-        let only_looks = !self.opened.created && is_stat_only(checked.access);
-        if only_looks || !context.tree.share.oplocks {
+        if !context.tree.share.oplocks {
             return LeaseState::NONE;
         }
-        match self.wanted.lease() {
-            Some(lease) => lease.lease_state,
-            None if self.opened.metadata.is_directory() => LeaseState::NONE,
-            None => of_oplock(self.wanted.oplock),
+        if let Some(lease) = self.wanted.lease() {
+            return lease.lease_state;
+        }
+        let checked = admit::checked_sharing(&self.wanted, self.granted);
+        let only_looks = !self.opened.created && is_stat_only(checked.access);
+        match only_looks || self.opened.metadata.is_directory() {
+            true => LeaseState::NONE,
+            false => of_oplock(self.wanted.oplock),
         }
     }
 }
@@ -108,8 +116,12 @@ fn lease_of(context: &Context<'_>, wanted: &Wanted, opened: &Opened) -> Option<L
         true => Dialect::SMB_3_0,
         false => Dialect::SMB_2_1,
     };
-    let is_for_directories = is_v2 || !opened.metadata.is_directory();
-    if context.dialect < first || !is_for_directories || !context.tree.share.oplocks {
+    let share = &context.tree.share;
+    let is_permitted = match opened.metadata.is_directory() {
+        true => is_v2 && share.directory_leases,
+        false => true,
+    };
+    if context.dialect < first || !is_permitted || !share.oplocks {
         return None;
     }
     let id = LeaseId {

@@ -6,12 +6,16 @@
 //! clients close theirs.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use wire::Guid;
 
 use super::caching::LeaseId;
 use super::{FileRecord, FileTable};
 use crate::file::{FileKey, LocalOpen};
 use crate::path::SharePath;
 use crate::server::notices::Notices;
+use crate::time::Instant;
 
 /// The mark for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +24,8 @@ pub(super) struct PendingDelete {
     pub(super) file: LocalOpen,
     /// The name to remove.
     pub(super) path: SharePath,
+    /// The key of the lease on the parent directory that the open named.
+    parent_lease: Option<Guid>,
     /// Whether the client has closed that open: then the server keeps it open to remove the name.
     is_parked: bool,
 }
@@ -32,6 +38,11 @@ pub(crate) struct Close {
     pub(crate) unlink: Option<(LocalOpen, SharePath)>,
     /// The opens of the file system to close next.
     pub(crate) close: Vec<LocalOpen>,
+    /// The name that the open had, and the key of the lease on its parent directory.
+    pub(crate) entry: Option<(SharePath, Option<Guid>)>,
+    /// With `unlink`: the key of the lease on the parent directory that the deletion does not break.
+    /// smbtorture smb2.dirlease.unlink_different_set_and_close
+    pub(crate) own_parent_lease: Option<Guid>,
     /// The notices to send last: they wake requests that waited for this open's caching rights or
     /// locks.
     pub(crate) notices: Notices,
@@ -50,30 +61,33 @@ impl Close {
 impl FileTable {
     /// Closes an open. The file leaves the table with its last open, unless its name has to be
     /// removed first.
-    pub(crate) fn close(&self, key: FileKey, open: LocalOpen) -> Close {
+    ///
+    /// An open with FILE_DELETE_ON_CLOSE marks the file for deletion: leases of other clients lose
+    /// HANDLE_CACHING, by `deadline` at the latest.
+    pub(crate) fn close(&self, key: FileKey, open: LocalOpen, deadline: Instant) -> Close {
         let mut files = self.files.lock();
         let Some(file) = files.file_mut(key) else {
             return Close::of(open);
         };
-        let (close, ended) = file.close(key, open);
+        let (close, ended) = file.close(key, open, deadline);
         let is_unused = close.unlink.is_none() && !file.has_opens();
         if is_unused {
             files.remove(key);
         }
-        if let Some(lease) = ended {
-            files.remove_lease(lease);
+        if ended.is_some_and(|lease| files.remove_lease(lease)) {
+            self.directory_leases.fetch_sub(1, Ordering::SeqCst);
         }
         close
     }
 
     /// Closes an open of a CREATE that failed, without the effect of FILE_DELETE_ON_CLOSE.
-    pub(crate) fn withdraw(&self, key: FileKey, open: LocalOpen) -> Close {
+    pub(crate) fn withdraw(&self, key: FileKey, open: LocalOpen, deadline: Instant) -> Close {
         if let Some(stream) = self.files.lock().stream_mut(key)
             && let Some(record) = stream.open_mut(open)
         {
             record.delete_on_close = false;
         }
-        self.close(key, open)
+        self.close(key, open, deadline)
     }
 
     /// The name of a deleted file was removed, or could not be removed: the file leaves the table.
@@ -115,24 +129,35 @@ impl FileRecord {
         self.delete = record.map(|record| PendingDelete {
             file: open,
             path: record.path.clone(),
+            parent_lease: record.parent_lease,
             is_parked: false,
         });
     }
 
     /// Closes an open. Returns also its lease, if that has ended.
-    fn close(&mut self, key: FileKey, open: LocalOpen) -> (Close, Option<LeaseId>) {
+    fn close(
+        &mut self,
+        key: FileKey,
+        open: LocalOpen,
+        deadline: Instant,
+    ) -> (Close, Option<LeaseId>) {
         let stream = self.streams.get(&key.stream);
         let mut records = stream.into_iter().flat_map(|stream| &stream.opens);
         let Some(index) = records.position(|record| record.file == open) else {
             return (Close::of(open), None);
         };
         // [MS-FSA] 2.1.5.5: FILE_DELETE_ON_CLOSE counts from this close on, not before.
-        if self.streams[&key.stream].opens[index].delete_on_close {
+        let mut notices = Notices::new();
+        let closing = &self.streams[&key.stream].opens[index];
+        if closing.delete_on_close {
+            let holder = closing.holder;
             self.set_delete_pending(key, open);
+            for stream in self.streams.values_mut() {
+                stream.break_handle_leases(holder, deadline, &mut notices);
+            }
         }
         let stream = self.streams.get_mut(&key.stream).expect("it has the open");
         let record = stream.opens.swap_remove(index);
-        let mut notices = Notices::new();
         let ended = stream.closed(record.holder, &mut notices);
         stream.locks.leave(open, &mut notices);
         if stream.opens.is_empty() {
@@ -140,20 +165,28 @@ impl FileRecord {
         }
         let is_last = !self.has_opens();
         let close = match &mut self.delete {
-            Some(delete) if is_last => delete.unlink(open),
+            Some(delete) if is_last => delete.unlink(open, record.parent_lease),
             Some(delete) if delete.file == open => {
                 delete.is_parked = true;
                 Close::default()
             }
             _ => Close::of(open),
         };
-        (Close { notices, ..close }, ended)
+        let entry = Some((record.path, record.parent_lease));
+        (
+            Close {
+                entry,
+                notices,
+                ..close
+            },
+            ended,
+        )
     }
 }
 
 impl PendingDelete {
     /// The work that remains when the last open is closed.
-    fn unlink(&self, last: LocalOpen) -> Close {
+    fn unlink(&self, last: LocalOpen, parent_lease: Option<Guid>) -> Close {
         let mut close = Vec::from([last]);
         if self.file != last {
             assert!(
@@ -165,7 +198,8 @@ impl PendingDelete {
         Close {
             unlink: Some((self.file, self.path.clone())),
             close,
-            notices: Notices::new(),
+            own_parent_lease: parent_lease.filter(|_| parent_lease == self.parent_lease),
+            ..Close::default()
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The map behind the table of open files: files by their identity, streams within a file.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 
 use wire::Guid;
 
-use super::caching::LeaseId;
+use super::caching::{DirectoryName, LeaseId, LeasedDirectories};
 use super::{FileRecord, OpenRecord, StreamRecord};
 use crate::file::FileKey;
 
@@ -13,10 +14,22 @@ use crate::file::FileKey;
 pub(super) struct Files {
     /// By the key of the unnamed data stream.
     files: BTreeMap<FileKey, FileRecord>,
-    /// The leases and the streams that they are on.
-    leases: BTreeMap<LeaseId, FileKey>,
+    /// The leases.
+    leases: BTreeMap<LeaseId, Leased>,
+    /// The directories with leases.
+    pub(super) directories: LeasedDirectories,
     /// Number of leases of each client.
     leases_of: BTreeMap<Guid, usize>,
+}
+
+/// The place of a lease.
+#[derive(Debug)]
+struct Leased {
+    /// The stream that the lease is on.
+    key: FileKey,
+    /// The name under which the directory of the lease is in the list of directories; `None` for a
+    /// file.
+    directory: Option<DirectoryName>,
 }
 
 impl Files {
@@ -44,7 +57,7 @@ impl Files {
 
     /// The stream that a lease is on.
     pub(super) fn leased(&self, lease: LeaseId) -> Option<FileKey> {
-        self.leases.get(&lease).copied()
+        self.leases.get(&lease).map(|leased| leased.key)
     }
 
     /// Number of leases of a client.
@@ -59,15 +72,44 @@ impl Files {
 
     /// Adds a lease on a stream; without effect if the lease exists.
     pub(super) fn add_lease(&mut self, lease: LeaseId, key: FileKey) {
-        if self.leases.insert(lease, key).is_none() {
-            *self.leases_of.entry(lease.client).or_default() += 1;
-        }
+        let Entry::Vacant(vacant) = self.leases.entry(lease) else {
+            return;
+        };
+        vacant.insert(Leased {
+            key,
+            directory: None,
+        });
+        *self.leases_of.entry(lease.client).or_default() += 1;
     }
 
-    /// Removes a lease.
-    pub(super) fn remove_lease(&mut self, lease: LeaseId) {
-        if self.leases.remove(&lease).is_none() {
-            return;
+    /// Enters the directory of a lease in the list of directories, and removes a previous name.
+    /// Returns whether the lease had none.
+    pub(super) fn lease_directory(&mut self, lease: LeaseId, name: DirectoryName) -> bool {
+        let Some(leased) = self.leases.get_mut(&lease) else {
+            return false;
+        };
+        let key = leased.key;
+        let previous = leased.directory.replace(name.clone());
+        if let Some(previous) = &previous {
+            self.directories.remove(previous, key);
+        }
+        self.directories.add(name, key);
+        previous.is_none()
+    }
+
+    /// Whether a lease is on a directory.
+    pub(super) fn is_directory_lease(&self, lease: LeaseId) -> bool {
+        let leased = self.leases.get(&lease);
+        leased.is_some_and(|leased| leased.directory.is_some())
+    }
+
+    /// Removes a lease. Returns whether it was on a directory.
+    pub(super) fn remove_lease(&mut self, lease: LeaseId) -> bool {
+        let Some(Leased { key, directory }) = self.leases.remove(&lease) else {
+            return false;
+        };
+        if let Some(name) = &directory {
+            self.directories.remove(name, key);
         }
         if let Some(count) = self.leases_of.get_mut(&lease.client) {
             *count -= 1;
@@ -75,6 +117,7 @@ impl Files {
                 self.leases_of.remove(&lease.client);
             }
         }
+        directory.is_some()
     }
 
     /// A stream.

@@ -14,7 +14,7 @@ mod share_access;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use spin::Mutex;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
@@ -28,7 +28,7 @@ use crate::server::config::Limits;
 use crate::server::notices::{Notices, Waiter};
 use crate::time::Instant;
 
-use caching::{BreakTarget, Holder, HolderId, LeaseId, OpenAttempt};
+use caching::{BreakTarget, DirectoryName, Holder, HolderId, LeaseId, OpenAttempt};
 pub(crate) use delete::Close;
 use delete::PendingDelete;
 use file_locks::FileLocks;
@@ -45,6 +45,8 @@ pub(crate) const MAX_FILE_SIZE: u64 = 0x0FFF_FFFF_0000;
 #[derive(Debug, Default)]
 pub(crate) struct FileTable {
     files: Mutex<Files>,
+    /// Number of leases on directories. A check for none takes no lock.
+    directory_leases: AtomicUsize,
 }
 
 /// One open file. It is in the table while it is open or is being deleted.
@@ -189,11 +191,13 @@ impl FileTable {
         self.files.lock().file(key).is_some()
     }
 
-    /// Whether any file below a directory is open. Windows refuses to rename the directory then.
-    pub(crate) fn is_open_below(&self, share: ShareId, directory: &SharePath) -> bool {
+    /// The opens of files below a directory. Windows refuses to rename the directory then.
+    pub(crate) fn opens_below(&self, share: ShareId, directory: &SharePath) -> BTreeSet<LocalOpen> {
         let is_below =
-            |open: &OpenRecord| open.file.share == share && open.path.is_below(directory);
-        self.any(is_below)
+            |open: &&OpenRecord| open.file.share == share && open.path.is_below(directory);
+        let files = self.files.lock();
+        let below = files.opens().filter(is_below);
+        below.map(|open| open.file).collect()
     }
 
     /// Whether the opens of a directory permit a new name in it: Windows opens the directory to
@@ -219,9 +223,11 @@ impl FileTable {
         let Some(file) = files.file_mut(key) else {
             return;
         };
+        let mut leases = Vec::new();
         for open in file.streams.values_mut().flat_map(|it| &mut it.opens) {
             if open.file.share == share && open.path == *from {
                 open.path = to.clone();
+                leases.extend(open.holder.lease());
             }
         }
         if let Some(delete) = &mut file.delete
@@ -230,6 +236,17 @@ impl FileTable {
         {
             delete.path = to.clone();
         }
+        for lease in leases {
+            if files.is_directory_lease(lease) {
+                files.lease_directory(lease, DirectoryName::new(share, to));
+            }
+        }
+    }
+
+    /// The key of the lease on the parent directory that an open names.
+    pub(crate) fn parent_lease(&self, key: FileKey, open: LocalOpen) -> Option<Guid> {
+        let files = self.files.lock();
+        files.stream(key)?.open(open)?.parent_lease
     }
 
     /// The current name of an open.

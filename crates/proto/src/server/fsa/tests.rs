@@ -71,11 +71,23 @@ fn enter(table: &FileTable, slot: u64) -> Result<Admission, Status> {
     enter_as(table, slot, "a", false)
 }
 
+fn close(table: &FileTable, slot: u64) -> Close {
+    close_stream(table, KEY, slot)
+}
+
+fn close_stream(table: &FileTable, key: FileKey, slot: u64) -> Close {
+    let close = table.close(key, file(slot), Instant::default());
+    Close {
+        entry: None,
+        ..close
+    }
+}
+
 fn closes(slots: &[u64]) -> Close {
     Close {
         unlink: None,
         close: slots.iter().copied().map(file).collect(),
-        notices: Notices::new(),
+        ..Close::default()
     }
 }
 
@@ -87,8 +99,8 @@ fn a_delete_pending_file_refuses_opens_and_is_deleted_with_its_last_open() {
     table.set_delete_pending(KEY, file(1));
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     // The open that asked is parked, and does the work when the last one goes.
-    assert_eq!(table.close(KEY, file(1)), closes(&[]));
-    let close = table.close(KEY, file(2));
+    assert_eq!(close(&table, 1), closes(&[]));
+    let close = close(&table, 2);
     assert_eq!(close.unlink, Some((file(1), SharePath::from_trusted("a"))));
     assert_eq!(close.close, [file(2), file(1)]);
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
@@ -102,12 +114,12 @@ fn delete_on_close_counts_from_the_close_on() {
     enter_as(&table, 1, "a", true).expect("the file has no other open");
     enter(&table, 2).expect("nothing is pending yet");
     assert!(!table.is_delete_pending(KEY));
-    assert_eq!(table.close(KEY, file(1)), closes(&[]));
+    assert_eq!(close(&table, 1), closes(&[]));
     assert!(table.is_delete_pending(KEY));
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     // The other one can still save the file; then the parked open is of no use.
     assert_eq!(table.clear_delete_pending(KEY), Some(file(1)));
-    assert_eq!(table.close(KEY, file(2)), closes(&[2]));
+    assert_eq!(close(&table, 2), closes(&[2]));
     assert!(!table.is_open(KEY));
 }
 
@@ -117,7 +129,7 @@ fn a_pending_delete_that_is_taken_back_leaves_the_file() {
     enter(&table, 1).expect("the file has no other open");
     table.set_delete_pending(KEY, file(1));
     assert_eq!(table.clear_delete_pending(KEY), None);
-    assert_eq!(table.close(KEY, file(1)), closes(&[1]));
+    assert_eq!(close(&table, 1), closes(&[1]));
 }
 
 #[test]
@@ -132,8 +144,8 @@ fn the_name_that_is_removed_is_the_one_the_file_has_by_then() {
         table.path(KEY, file(2)),
         Some(SharePath::from_trusted("link"))
     );
-    table.close(KEY, file(2));
-    assert_eq!(table.close(KEY, file(1)).unlink, Some((file(1), to)));
+    close(&table, 2);
+    assert_eq!(close(&table, 1).unlink, Some((file(1), to)));
 }
 
 #[test]
@@ -153,7 +165,7 @@ fn an_open_that_loses_leaves_nothing_behind() {
         table.enter(KEY, record, &attempt(deaf), &mut Notices::new()),
         Err(Status::SHARING_VIOLATION)
     );
-    assert_eq!(table.close(KEY, file(1)), closes(&[1]));
+    assert_eq!(close(&table, 1), closes(&[1]));
     assert!(!table.is_open(KEY));
 }
 
@@ -161,10 +173,18 @@ fn an_open_that_loses_leaves_nothing_behind() {
 fn what_is_open_below_a_directory_is_found_by_its_name() {
     let table = FileTable::default();
     enter_as(&table, 1, "a/b/c", false).expect("the file has no other open");
-    let below = |path| table.is_open_below(ShareId(0), &SharePath::from_trusted(path));
+    let below = |path| {
+        !table
+            .opens_below(ShareId(0), &SharePath::from_trusted(path))
+            .is_empty()
+    };
     assert!(below("a") && below("a/b"));
     assert!(!below("a/b/c") && !below("a/bc"));
-    assert!(!table.is_open_below(ShareId(1), &SharePath::from_trusted("a")));
+    assert!(
+        table
+            .opens_below(ShareId(1), &SharePath::from_trusted("a"))
+            .is_empty()
+    );
 }
 
 #[test]
@@ -212,7 +232,10 @@ fn share_modes_are_those_of_a_stream() {
     for key in [KEY, STREAM] {
         assert_eq!(enter_alone(&table, key, 3), Err(Status::SHARING_VIOLATION));
     }
-    assert_eq!(table.close(STREAM, file(2)), closes(&[2]));
+    assert_eq!(
+        close_stream(&table, STREAM, 2),
+        closes(&[2])
+    );
     assert_eq!(enter_alone(&table, STREAM, 3), Ok(Admission::Entered));
     assert_eq!(
         table.path(KEY, file(3)),
@@ -232,9 +255,9 @@ fn a_deletion_concerns_all_streams_of_a_file() {
         assert_eq!(enter_alone(&table, key, 3), Err(Status::DELETE_PENDING));
     }
     // The file exists until the last open of its last stream is closed.
-    assert_eq!(table.close(KEY, file(1)), closes(&[]));
+    assert_eq!(close(&table, 1), closes(&[]));
     assert!(table.is_open(KEY));
-    let close = table.close(STREAM, file(2));
+    let close = close_stream(&table, STREAM, 2);
     let path = SharePath::from_trusted("a");
     assert_eq!(close.unlink, Some((file(1), path)));
     assert_eq!(close.close, [file(2), file(1)]);

@@ -1,6 +1,7 @@
 //! Another name, or one more. \[MS-FSA\] 2.1.5.15.12, 2.1.5.15.7
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ use wire::{Status, Utf16};
 
 use super::{done, wait, wait_for_others};
 use crate::effect::Outcome;
-use crate::file::{self, FileKey, FileOp, Metadata, Operation};
+use crate::file::{self, FileKey, FileOp, LocalOpen, Metadata, Operation};
 use crate::path::SharePath;
 use crate::report::NeededAccess;
 use crate::server::change_notify::of_name;
@@ -29,6 +30,8 @@ pub(crate) struct Step {
     replace: bool,
     kind: Kind,
     stage: Stage,
+    /// The opens below the directory for which the request waits; empty before it waits.
+    below: BTreeSet<LocalOpen>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,7 @@ pub(super) fn start_rename(
         replace: information.is_replacing,
         kind: Kind::Rename,
         stage: Stage::Begin,
+        below: BTreeSet::new(),
     };
     step.begin(context)
 }
@@ -82,6 +86,7 @@ pub(super) fn start_link(
         replace: information.is_replacing,
         kind: Kind::Link,
         stage: Stage::Begin,
+        below: BTreeSet::new(),
     };
     step.begin(context)
 }
@@ -113,8 +118,17 @@ impl Step {
         let share = self.open.file.share;
         let files = &context.server.files;
         // Windows moves no directory in which anything is open; smbtorture smb2.rename.rename_dir.
-        if self.open.is_directory && files.is_open_below(share, &self.from) {
-            return self.wait_for_handles(context, None);
+        if self.open.is_directory {
+            let below = files.opens_below(share, &self.from);
+            // A file that was opened during the wait is not waited for. smbtorture
+            // smb2.lease.rename_dir_openfile
+            if !self.below.is_empty() && !below.is_subset(&self.below) {
+                return Err(Status::ACCESS_DENIED);
+            }
+            if !below.is_empty() {
+                self.below = below;
+                return self.wait_for_handles(context, None);
+            }
         }
         if !files.is_open_to_names(share, &self.to.parent()) {
             return Err(Status::SHARING_VIOLATION);
@@ -227,7 +241,7 @@ impl Step {
             path,
         };
         let events = [event(actions[0], &self.from), event(actions[1], to)];
-        context.report(self.open.file, &events);
+        context.report(&self.open, &events);
     }
 
     /// A file has the new name: checks whether it may be replaced.

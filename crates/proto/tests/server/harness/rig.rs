@@ -77,6 +77,7 @@ pub(crate) fn share(name: &str) -> Share {
         listed: true,
         encryption_required: false,
         oplocks: true,
+        directory_leases: true,
         notify: true,
         sync: SyncPolicy::default(),
         users: None,
@@ -244,7 +245,7 @@ impl Rig {
 
     /// Reports changes of the first share by local processes.
     pub(crate) fn happen_locally(&mut self, events: &[LocalEvent]) {
-        for (id, notice) in self.server.local_events(ShareId(0), events) {
+        for (id, notice) in self.server.local_events(self.now, ShareId(0), events) {
             let mut effects = Effects::new();
             let now = self.now;
             self.connection_mut(id).notice(now, notice, &mut effects);

@@ -185,6 +185,22 @@ impl StreamRecord {
         until
     }
 
+    /// Breaks HANDLE_CACHING of the leases of other holders; no request waits for that. smbtorture
+    /// smb2.lease.initial_delete_tdis
+    pub(in super::super) fn break_handle_leases(
+        &mut self,
+        own: HolderId,
+        deadline: Instant,
+        notices: &mut Notices,
+    ) {
+        self.break_each(deadline, notices, |holder| {
+            match holder.id.lease().is_some() && holder.id != own {
+                true => holder.state.on_rename(),
+                false => holder.state.unaffected(),
+            }
+        });
+    }
+
     fn break_handles(
         &mut self,
         is_affected: impl Fn(HolderId) -> bool,
@@ -202,7 +218,7 @@ impl StreamRecord {
 
     /// Applies a transition to each holder and notifies its client. Returns the end of the wait if
     /// the cause of the transitions has to wait for a holder.
-    fn break_each(
+    pub(super) fn break_each(
         &mut self,
         deadline: Instant,
         notices: &mut Notices,

@@ -69,12 +69,13 @@ impl Holder {
         }
     }
 
-    /// A new lease with these rights. `epoch` is that of the request. \[MS-SMB2\] 3.3.5.9.11
+    /// A new lease with these rights. A grant of rights is a change of its state.
+    /// \[MS-SMB2\] 3.3.5.9.11, smbtorture smb2.lease.lease-epoch
     pub(super) fn of_lease(id: HolderId, rights: LeaseState, terms: LeaseTerms) -> Self {
         Self {
             id,
             state: State::new(Kind::Lease, rights),
-            epoch: terms.epoch.wrapping_add(1),
+            epoch: terms.epoch.wrapping_add(u16::from(!rights.is_empty())),
             is_v2: terms.is_v2,
         }
     }

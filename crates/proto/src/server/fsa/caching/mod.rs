@@ -7,6 +7,7 @@
 //! receive a notification when the data change, and no request waits for them.
 
 mod breaking;
+mod directory;
 mod holder;
 mod state;
 
@@ -26,6 +27,7 @@ use crate::server::notices::Notices;
 use crate::time::Instant;
 
 pub(crate) use breaking::{BreakWait, OpenAttempt};
+pub(super) use directory::{DirectoryName, LeasedDirectories};
 pub(super) use holder::Holder;
 pub(crate) use holder::{BreakTarget, HolderId, LeaseId, LeaseTerms};
 use state::{Kind, State, Surroundings};
@@ -88,6 +90,7 @@ impl FileTable {
         let record = stream.open_mut(open).expect("the open is in the table");
         record.target = Some(request.target.clone());
         let (holder, parent) = (record.holder, record.parent_lease);
+        let path = (request.is_directory).then(|| record.path.clone());
         let (rights, lease) = match holder.kind() {
             Kind::Oplock => (stream.grant_oplock(holder, request), None),
             Kind::Lease => {
@@ -95,12 +98,19 @@ impl FileTable {
                 (LeaseState::NONE, stream.lease(holder, parent))
             }
         };
-        Granted {
+        let granted = Granted {
             rights,
             lease,
             has_readers: stream.has_readers.clone(),
             locks: stream.locks.clone(),
+        };
+        if let (Some(path), Some(lease)) = (path, holder.lease()) {
+            let name = DirectoryName::new(open.share, &path);
+            if files.lease_directory(lease, name) {
+                self.directory_leases.fetch_add(1, Ordering::SeqCst);
+            }
         }
+        granted
     }
 
     /// The client acknowledges a break of the oplock of an open, and keeps these rights. Returns
@@ -222,14 +232,10 @@ impl StreamRecord {
     fn grant_lease(&mut self, holder: HolderId, request: &CachingRequest) {
         let granted = self.grantable(holder, request);
         let Some(index) = self.index(holder) else {
-            self.holders
-                .push(Holder::of_lease(holder, granted, request.terms));
-            self.note_readers();
-            if self.is_locked_reader(holder, request.size)
-                && let Some(index) = self.index(holder)
-            {
-                self.holders[index].revoke();
-                self.note_readers();
+            self.add_lease(holder, granted, request.terms);
+            if self.is_locked_reader(holder, request.size) {
+                self.holders.retain(|other| other.id != holder);
+                self.add_lease(holder, LeaseState::NONE, request.terms);
             }
             return;
         };
@@ -241,6 +247,11 @@ impl StreamRecord {
             found.epoch = found.epoch.wrapping_add(1);
             self.note_readers();
         }
+    }
+
+    fn add_lease(&mut self, holder: HolderId, rights: LeaseState, terms: LeaseTerms) {
+        self.holders.push(Holder::of_lease(holder, rights, terms));
+        self.note_readers();
     }
 
     fn grantable(&self, holder: HolderId, request: &CachingRequest) -> LeaseState {
@@ -263,11 +274,15 @@ impl StreamRecord {
     }
 
     /// Whether a holder caches reads although byte-range locks of the file exist. Windows and Samba
-    /// grant no such right; locks beyond the end of the file do not count (smbtorture
+    /// grant no such right. For a lease, locks beyond the end of the file do not count (smbtorture
     /// smb2.lease.lock2).
     fn is_locked_reader(&self, holder: HolderId, size: u64) -> bool {
         let is_reader = self.state(holder).is_some_and(State::is_reader);
-        is_reader && self.locks.is_any_below(size)
+        let end = match holder.kind() {
+            Kind::Oplock => u64::MAX,
+            Kind::Lease => size,
+        };
+        is_reader && self.locks.is_any_below(end)
     }
 
     fn index(&self, holder: HolderId) -> Option<usize> {

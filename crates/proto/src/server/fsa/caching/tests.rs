@@ -13,7 +13,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::notice::{CachingBreak, LeaseBreak, Notice};
 use crate::path::SharePath;
 use crate::server::config::Limits;
-use crate::server::fsa::{Admission, OpenRecord, Sharing};
+use crate::server::fsa::{Admission, Close, OpenRecord, Sharing};
 use crate::server::notices::Waiter;
 use crate::time::Instant;
 
@@ -137,6 +137,14 @@ fn acknowledge_lease(
     notices: &mut Notices,
 ) -> Result<(), Status> {
     table.acknowledge_lease(LEASE_ID, rights, DEADLINE, notices)
+}
+
+fn close(table: &FileTable, slot: u64) -> Close {
+    let close = table.close(KEY, file(slot), DEADLINE);
+    Close {
+        entry: None,
+        ..close
+    }
 }
 
 fn woken(numbers: &[u64]) -> Notices {
@@ -283,7 +291,7 @@ fn each_waiting_request_is_woken_once() {
     assert_eq!(kept, Ok(R));
     assert_eq!(notices, woken(&[2, 4]));
     assert_eq!(table.waiters(), 0);
-    assert_eq!(table.close(KEY, file(1)).notices, woken(&[]));
+    assert_eq!(close(&table, 1).notices, woken(&[]));
 }
 
 #[test]
@@ -302,7 +310,7 @@ fn a_break_ends_with_the_open_or_with_its_time_limit() {
             assert_eq!(notices, woken(&[]));
             assert_eq!(table.expire(KEY, DEADLINE, &mut notices), None);
         } else {
-            notices = table.close(KEY, file(1)).notices;
+            notices = close(&table, 1).notices;
         }
         assert_eq!(notices, woken(&[2]));
         assert_eq!(table.waiters(), 0);
@@ -347,7 +355,7 @@ fn opens_with_one_lease_key_share_a_lease_and_do_not_break_it() {
     assert_eq!(third, Ok(Admission::Wait(DEADLINE)));
     assert_eq!(notices, lease_broken(2, 2, RWH, RH));
     // The lease lasts until its last open is closed, and so does the wait.
-    assert_eq!(table.close(KEY, file(2)).notices, woken(&[]));
+    assert_eq!(close(&table, 2).notices, woken(&[]));
     assert_eq!(lease_of(&table, 1), (RWH, EPOCH + 2, true));
     let mut notices = Notices::new();
     assert_eq!(acknowledge_lease(&table, RH, &mut notices), Ok(()));
@@ -394,8 +402,8 @@ fn a_lease_ends_with_its_last_open() {
     assert_eq!(grant(&table, 1, RWH), RWH);
     let waits = enter(&table, 3, &mut notices);
     assert_eq!(waits, Ok(Admission::Wait(DEADLINE)));
-    assert_eq!(table.close(KEY, file(1)).notices, woken(&[]));
-    assert_eq!(table.close(KEY, file(2)).notices, woken(&[3]));
+    assert_eq!(close(&table, 1).notices, woken(&[]));
+    assert_eq!(close(&table, 2).notices, woken(&[3]));
     assert!(!table.is_open(KEY));
     let acknowledged = acknowledge_lease(&table, RH, &mut notices);
     assert_eq!(acknowledged, Err(Status::OBJECT_NAME_NOT_FOUND));
@@ -502,7 +510,7 @@ fn a_lease_key_belongs_to_one_stream() {
     let refused = table.enter(other, record(2), &attempt, &mut notices);
     assert_eq!(refused, Err(Status::INVALID_PARAMETER));
     assert!(!table.is_open(other));
-    table.close(KEY, file(1));
+    close(&table, 1);
     let entered = table.enter(other, record(2), &attempt, &mut notices);
     assert_eq!(entered, Ok(Admission::Entered));
 }
@@ -528,6 +536,6 @@ fn leases_have_limits() {
     let entered = enter_as(&table, 2, holder, false, &mut Notices::new());
     assert_eq!(entered, Ok(Admission::Entered));
     assert!(!table.has_space_for_lease(of(3, 3), &limits));
-    table.close(KEY, file(1));
+    close(&table, 1);
     assert!(table.has_space_for_lease(of(1, 3), &limits));
 }
