@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use wire::Status;
+use wire::access::CreateOptions;
 use wire::close::{CloseFlags, Request, Response};
 use wire::fscc::FileAction;
 
@@ -30,6 +31,9 @@ use crate::time::Now;
 pub(crate) enum Step {
     /// The request waits for the attributes for the response.
     Stat(Arc<Open>),
+    /// The close marks the file for deletion, and waits until other clients have given up
+    /// HANDLE_CACHING.
+    Handles(Arc<Open>, Box<Response>),
     /// The name is being removed.
     Unlink(Box<Unlinking>),
 }
@@ -71,6 +75,8 @@ impl Step {
                 };
                 Ok(close(context, open, response))
             }
+            // Also where the client is lost: the open is out of its table.
+            Self::Handles(open, response) => Ok(finish_request(context, open, *response)),
             Self::Unlink(unlinking) => {
                 // Whether it went or not, such as a directory that is not empty: it is closed.
                 let Unlinking {
@@ -96,8 +102,23 @@ impl Step {
     }
 }
 
-/// The open leaves the table of open files.
+/// Closes an open. smbtorture smb2.lease.unlink
 fn close(context: &mut Context<'_>, open: Arc<Open>, response: Response) -> Progress<Step> {
+    if open.options.contains(CreateOptions::DELETE_ON_CLOSE)
+        && let Some(parked) = context.wait_for_handle_leases(&open)
+    {
+        let step = Step::Handles(open, Box::new(response));
+        return Progress::Park(parked, step);
+    }
+    finish_request(context, open, response)
+}
+
+/// The open leaves the table of open files.
+fn finish_request(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    response: Response,
+) -> Progress<Step> {
     let mut close = context
         .server
         .files

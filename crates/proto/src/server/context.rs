@@ -180,6 +180,18 @@ impl Context<'_> {
         self.now.instant.after(timeout)
     }
 
+    /// Before the file of an open is renamed or deleted: breaks HANDLE_CACHING of the leases of
+    /// other clients. `None` if the request does not have to wait. \[MS-FSA\] 2.1.5.15.12
+    pub(crate) fn wait_for_handle_leases(&mut self, open: &Open) -> Option<Parked> {
+        let wait = self.break_wait();
+        let mut notices = Notices::new();
+        let files = &self.server.files;
+        let until = files.break_handle_leases(open.key, open.file, &wait, &mut notices);
+        self.post(notices);
+        let (key, until) = until?;
+        Some(Parked::new(&wait, key, until))
+    }
+
     /// A number for an operation that will be completed.
     pub(crate) fn op(&mut self) -> OpId {
         self.op_ids.allocate()

@@ -21,9 +21,8 @@ use wire::{DecodeError, Status};
 
 use crate::effect::Outcome;
 use crate::file::{BasicChanges, FileOp, Operation};
-use crate::server::context::{Context, Parked, Progress, Reply};
+use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::{MAX_FILE_SIZE, MAX_OFFSET};
-use crate::server::notices::Notices;
 use crate::server::open::{Need, Open, SETTABLE_MODE, malformed};
 
 /// The state of a request that waits for the file system.
@@ -163,18 +162,6 @@ fn size(open: &Open, size: Result<u64, DecodeError>) -> Result<u64, Status> {
 
 fn wait(context: &mut Context<'_>, operation: FileOp, step: Step) -> Progress<Step> {
     context.wait(operation, step)
-}
-
-/// Before the file of an open is renamed or deleted: breaks HANDLE_CACHING of the leases of other
-/// clients. `None` if the request does not have to wait. \[MS-FSA\] 2.1.5.15.12
-fn wait_for_others(context: &mut Context<'_>, open: &Open) -> Option<Parked> {
-    let wait = context.break_wait();
-    let mut notices = Notices::new();
-    let files = &context.server.files;
-    let until = files.break_handle_leases(open.key, open.file, &wait, &mut notices);
-    context.post(notices);
-    let (key, until) = until?;
-    Some(Parked::new(&wait, key, until))
 }
 
 fn done() -> Progress<Step> {

@@ -26,12 +26,14 @@ pub(super) fn enter(
 ) -> Result<Option<Parked>, Status> {
     let wait = context.break_wait();
     let key = opened.metadata.key;
+    let requested = requested_lease(context, wanted);
     let lease = lease_of(context, wanted, opened);
     let checked = admit::checked_sharing(wanted, granted);
     let attempt = OpenAttempt {
         checked,
         overwrites: wanted.overwrites() && !opened.created,
         is_retry: wanted.is_retry,
+        lease: requested,
         wait,
     };
     let record = OpenRecord {
@@ -106,28 +108,33 @@ impl Entered {
     }
 }
 
-/// The lease that an open joins; `None` if the client asks for none, or if the dialect or a limit
-/// permits none. Leases exist from 2.1 on, those of version 2 and those of directories from 3.0 on.
-/// \[MS-SMB2\] 3.3.5.9
-fn lease_of(context: &Context<'_>, wanted: &Wanted, opened: &Opened) -> Option<LeaseId> {
+/// The lease that a client asks for; `None` if the dialect has none. Leases exist from 2.1 on, those
+/// of version 2 from 3.0 on. \[MS-SMB2\] 3.3.5.9
+fn requested_lease(context: &Context<'_>, wanted: &Wanted) -> Option<LeaseId> {
     let lease = wanted.lease()?;
-    let is_v2 = lease.v2.is_some();
-    let first = match is_v2 {
-        true => Dialect::SMB_3_0,
-        false => Dialect::SMB_2_1,
+    let first = match lease.v2 {
+        Some(_) => Dialect::SMB_3_0,
+        None => Dialect::SMB_2_1,
     };
+    (context.dialect >= first).then_some(LeaseId {
+        client: context.session.origin.client_guid,
+        key: lease.lease_key,
+    })
+}
+
+/// The lease that an open joins; `None` if the client asks for none, or if the share or a limit
+/// permits none. A lease of version 1 is not for directories.
+fn lease_of(context: &Context<'_>, wanted: &Wanted, opened: &Opened) -> Option<LeaseId> {
+    let id = requested_lease(context, wanted)?;
+    let is_v2 = wanted.lease()?.v2.is_some();
     let share = &context.tree.share;
     let is_permitted = match opened.metadata.is_directory() {
         true => is_v2 && share.directory_leases,
         false => true,
     };
-    if context.dialect < first || !is_permitted || !share.oplocks {
+    if !is_permitted || !share.oplocks {
         return None;
     }
-    let id = LeaseId {
-        client: context.session.origin.client_guid,
-        key: lease.lease_key,
-    };
     let server = context.server;
     let has_space = server.files.has_space_for_lease(id, &server.config.limits);
     has_space.then_some(id)

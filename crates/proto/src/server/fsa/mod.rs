@@ -138,7 +138,7 @@ impl StreamRecord {
 impl FileTable {
     /// Enters an open in the table beside the other opens of the stream, once no caching right of
     /// another holder is in its way. Fails with DELETE_PENDING or SHARING_VIOLATION, and with
-    /// INVALID_PARAMETER if its lease is on another stream.
+    /// INVALID_PARAMETER if the requested lease is on another stream.
     /// \[MS-FSA\] 2.1.5.1.2
     pub(crate) fn enter(
         &self,
@@ -148,7 +148,7 @@ impl FileTable {
         notices: &mut Notices,
     ) -> Result<Admission, Status> {
         let mut files = self.files.lock();
-        if let Some(lease) = record.holder.lease()
+        if let Some(lease) = attempt.lease
             && files.leased(lease).is_some_and(|other| other != key)
         {
             return Err(Status::INVALID_PARAMETER);

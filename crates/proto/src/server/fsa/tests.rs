@@ -30,6 +30,7 @@ fn attempt(checked: Sharing) -> OpenAttempt {
         checked,
         overwrites: false,
         is_retry: false,
+        lease: None,
         wait: BreakWait {
             waiter: Waiter {
                 connection: ConnectionId(1),
@@ -232,10 +233,7 @@ fn share_modes_are_those_of_a_stream() {
     for key in [KEY, STREAM] {
         assert_eq!(enter_alone(&table, key, 3), Err(Status::SHARING_VIOLATION));
     }
-    assert_eq!(
-        close_stream(&table, STREAM, 2),
-        closes(&[2])
-    );
+    assert_eq!(close_stream(&table, STREAM, 2), closes(&[2]));
     assert_eq!(enter_alone(&table, STREAM, 3), Ok(Admission::Entered));
     assert_eq!(
         table.path(KEY, file(3)),

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use wire::Status;
 use wire::fscc::FileDispositionInformation;
 
-use super::{done, wait, wait_for_others};
+use super::{done, wait};
 use crate::effect::Outcome;
 use crate::file::{FileOp, Operation};
 use crate::report::NeededAccess;
@@ -82,7 +82,7 @@ impl Step {
 /// Marks the file for deletion, once no other client may reuse an open of it that its application
 /// has closed. smbtorture smb2.lease.unlink
 fn delete(context: &mut Context<'_>, open: Arc<Open>) -> Progress<super::Step> {
-    if let Some(parked) = wait_for_others(context, &open) {
+    if let Some(parked) = context.wait_for_handle_leases(&open) {
         let step = super::Step::Disposition(Step::Handles(open));
         return Progress::Park(parked, step);
     }

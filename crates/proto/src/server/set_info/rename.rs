@@ -9,7 +9,7 @@ use wire::access::FileAttributes;
 use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
 use wire::{Status, Utf16};
 
-use super::{done, wait, wait_for_others};
+use super::{done, wait};
 use crate::effect::Outcome;
 use crate::file::{self, FileKey, FileOp, LocalOpen, Metadata, Operation};
 use crate::path::SharePath;
@@ -130,10 +130,11 @@ impl Step {
                 return self.wait_for_handles(context, None);
             }
         }
-        if !files.is_open_to_names(share, &self.to.parent()) {
-            return Err(Status::SHARING_VIOLATION);
+        let parent = self.to.parent();
+        if !files.is_open_to_names(share, &parent) {
+            return self.wait_for_parent(context, &parent);
         }
-        match wait_for_others(context, &self.open) {
+        match context.wait_for_handle_leases(&self.open) {
             Some(parked) => {
                 let step = super::Step::Rename(Box::new(self));
                 Ok(Progress::Park(parked, step))
@@ -163,6 +164,23 @@ impl Step {
         let step = super::Step::Rename(Box::new(self));
         let parked = Parked::new(&wait, key, until);
         Ok(Progress::Park(parked, step))
+    }
+
+    /// An open of the new parent directory permits no new names. Its client may have closed it and
+    /// keep it for its lease. smbtorture smb2.dirlease.rename_dst_parent
+    fn wait_for_parent(
+        self,
+        context: &mut Context<'_>,
+        parent: &SharePath,
+    ) -> Result<Progress<super::Step>, Status> {
+        let wait = context.break_wait();
+        let mut notices = Notices::new();
+        let (files, share) = (&context.server.files, self.open.file.share);
+        let found = files.break_handle_caching_at(share, parent, &wait, &mut notices);
+        context.post(notices);
+        let (key, until) = found.ok_or(Status::SHARING_VIOLATION)?;
+        let step = super::Step::Rename(Box::new(self));
+        Ok(Progress::Park(Parked::new(&wait, key, until), step))
     }
 
     fn look_up(mut self, context: &mut Context<'_>) -> Progress<super::Step> {

@@ -1,7 +1,9 @@
 //! Breaks of caching rights, and the requests that wait for them. \[MS-FSA\] 2.1.4.12
 //! \[MS-SMB2\] 3.3.4.6, 3.3.6.1
 
-use super::holder::{Holder, HolderId};
+use wire::upcase::is_same_name;
+
+use super::holder::{Holder, HolderId, LeaseId};
 use super::state::{Conflict, Kind, State, Step, Transition};
 use super::{is_lease_stat_only, is_stat_only};
 use crate::file::{FileKey, LocalOpen, ShareId};
@@ -32,6 +34,8 @@ pub(crate) struct OpenAttempt {
     pub(crate) overwrites: bool,
     /// Whether the request has waited for a break before.
     pub(crate) is_retry: bool,
+    /// The requested lease, even if the open gets none.
+    pub(crate) lease: Option<LeaseId>,
     pub(crate) wait: BreakWait,
 }
 
@@ -67,6 +71,24 @@ impl FileTable {
         let is_affected = |id: HolderId| id.lease().is_some() && Some(id) != own;
         let streams = files.streams_mut(key);
         break_handles(streams, is_affected, wait, notices)
+    }
+
+    /// The same for a directory by its name.
+    pub(crate) fn break_handle_caching_at(
+        &self,
+        share: ShareId,
+        directory: &SharePath,
+        wait: &BreakWait,
+        notices: &mut Notices,
+    ) -> Option<(FileKey, Instant)> {
+        let is_it = |open: &OpenRecord| {
+            let is_same = is_same_name(open.path.as_str(), directory.as_str());
+            open.file.share == share && is_same
+        };
+        let mut files = self.files.lock();
+        let streams = files.all_streams_mut();
+        let meant = streams.filter(|(_, stream)| stream.opens.iter().any(is_it));
+        break_handles(meant, |_| true, wait, notices)
     }
 
     /// The same for every file that is open below a directory which a rename will move.

@@ -87,6 +87,7 @@ fn enter_as(
         checked,
         overwrites,
         is_retry: false,
+        lease: holder.lease(),
         wait: BreakWait {
             waiter: waiter(slot),
             now: Instant::default(),
@@ -501,6 +502,7 @@ fn a_lease_key_belongs_to_one_stream() {
         checked: record(2).sharing,
         overwrites: false,
         is_retry: false,
+        lease: Some(LEASE_ID),
         wait: BreakWait {
             waiter: waiter(2),
             now: Instant::default(),
