@@ -11,6 +11,7 @@ use proto::server::{OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use wire::FileTime;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
+use wire::create_context::LeaseState;
 
 use crate::connection_id;
 
@@ -248,8 +249,12 @@ pub struct FileStatus {
     /// Share mode of the open, the access that other opens of the file may have: `read`, `write`,
     /// `delete`.
     pub sharing: Vec<String>,
-    /// Oplock that the open holds: `none`, `level2`, `exclusive`, `batch`.
+    /// Oplock that the open holds: `none`, `level2`, `exclusive`, `batch`; `lease` for an open with a
+    /// lease.
     pub oplock: String,
+    /// Caching rights that the open has by its oplock or lease: `read`, `write`, `handle`. During a
+    /// break, the rights before it.
+    pub caching: Vec<String>,
     /// Byte-range locks that the open holds, at most 64 of them.
     pub locks: Vec<LockStatus>,
     /// Number of byte-range locks that the open holds, including those beyond the listed 64.
@@ -385,6 +390,7 @@ fn file(session: &SessionSnapshot, open: &OpenSnapshot) -> FileStatus {
             _ => "lease",
         }
         .to_owned(),
+        caching: caching_names(open.caching),
         locks: locks.collect(),
         lock_count: open.lock_count,
     }
@@ -411,6 +417,18 @@ pub(crate) fn access_names(access: AccessMask) -> Vec<String> {
     let held = names
         .into_iter()
         .filter(|(right, _)| access.contains(*right));
+    held.map(|(_, name)| name.to_owned()).collect()
+}
+
+fn caching_names(rights: LeaseState) -> Vec<String> {
+    let names = [
+        (LeaseState::READ_CACHING, "read"),
+        (LeaseState::WRITE_CACHING, "write"),
+        (LeaseState::HANDLE_CACHING, "handle"),
+    ];
+    let held = names
+        .into_iter()
+        .filter(|(right, _)| rights.contains(*right));
     held.map(|(_, name)| name.to_owned()).collect()
 }
 

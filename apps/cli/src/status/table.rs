@@ -186,9 +186,25 @@ fn file(file: &FileStatus) -> Vec<String> {
         path,
         listed(&file.access),
         listed(&file.sharing),
-        file.oplock.clone(),
+        caching(file),
         file.lock_count.to_string(),
     ]
+}
+
+/// The oplock, or the rights of the lease by their initials.
+fn caching(file: &FileStatus) -> String {
+    if file.oplock != "lease" {
+        return file.oplock.clone();
+    }
+    let initials: String = file
+        .caching
+        .iter()
+        .filter_map(|right| right.chars().next())
+        .collect();
+    match initials.as_str() {
+        "" => "lease".to_owned(),
+        initials => format!("lease {}", initials.to_uppercase()),
+    }
 }
 
 fn user(name: &str) -> String {

@@ -61,6 +61,13 @@ pub struct LimitsSection {
     pub watches_per_user: usize,
     /// Maximum number of byte-range locks of one user. Default: 1,048,576.
     pub locks_per_user: usize,
+    /// Maximum number of leases of one client, which a ClientGuid identifies. Default: 65,536.
+    pub leases_per_client: usize,
+    /// Maximum number of leases of the server. Default: 524,288.
+    pub leases: usize,
+    /// Maximum time that a client may take to acknowledge the break of an oplock or lease, in
+    /// milliseconds. Default: 35 seconds.
+    pub break_timeout_ms: u64,
     /// Maximum memory of all responses outside of the buffer pool, in MiB. Default: 256.
     pub response_memory_mb: usize,
     /// Maximum memory of the process, in MiB. 0 stands for three quarters of the memory of the
@@ -97,6 +104,9 @@ impl Default for LimitsSection {
             pipes_per_user: proto.pipes_per_user,
             watches_per_user: proto.watches_per_user,
             locks_per_user: proto.locks_per_user,
+            leases_per_client: proto.leases_per_client,
+            leases: proto.leases,
+            break_timeout_ms: millis(proto.oplock_break_timeout),
             response_memory_mb: proto.response_bytes >> 20,
             memory_max_mb: 0,
             shutdown_ms: 10_000,

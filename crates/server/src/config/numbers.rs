@@ -47,6 +47,9 @@ impl Check<'_> {
             ("limits.pipes_per_user", limits.pipes_per_user),
             ("limits.watches_per_user", limits.watches_per_user),
             ("limits.locks_per_user", limits.locks_per_user),
+            ("limits.leases_per_client", limits.leases_per_client),
+            ("limits.leases", limits.leases),
+            ("limits.break_timeout_ms", clamped(limits.break_timeout_ms)),
             ("limits.login_timeout_ms", clamped(limits.login_timeout_ms)),
             ("limits.frame_timeout_ms", clamped(limits.frame_timeout_ms)),
             (
@@ -131,6 +134,8 @@ mod tests {
             "[limits]\npipes_per_user = 0",
             "[limits]\nwatches_per_user = 0",
             "[limits]\nlocks_per_user = 0",
+            "[limits]\nleases = 0",
+            "[limits]\nbreak_timeout_ms = 0",
             "[limits]\nresponse_memory_mb = 0",
             "[limits]\nmemory_max_mb = 63",
             "[limits]\nlogin_timeout_ms = 0",
