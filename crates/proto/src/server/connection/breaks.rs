@@ -9,7 +9,7 @@ use wire::oplock_break::{LeaseBreakFlags, LeaseBreakNotification, Notification, 
 use wire::{Command, Flags, Header, MessageId, SessionId, Status, TreeId};
 
 use super::Connection;
-use super::task::Task;
+use super::task::{Task, TaskId};
 use crate::effect::{Effect, Effects, OutMessage, Outbound, Outcome};
 use crate::id::OpId;
 use crate::notice::{CachingBreak, Notice};
@@ -36,15 +36,33 @@ impl UnsentBreaks {
 }
 
 impl Connection {
-    /// Sends break notifications to clients. Waits while the answer to a CREATE is held back by
-    /// other members of its compound: the client does not know its open yet.
+    /// Sends break notifications to clients. Before it, sends the answers to CREATEs that waiting
+    /// members of their compound hold back: the client does not know the opens yet. Waits for those
+    /// members that need no other client.
     pub(super) fn send_breaks(&mut self, effects: &mut Effects) {
-        if self.unsent_breaks.0.is_empty() || self.tasks.iter().any(Task::hides_an_open) {
+        if self.unsent_breaks.0.is_empty() {
+            return;
+        }
+        for id in self.tasks.hiding_opens() {
+            self.send_held_answers(id, effects);
+        }
+        if self.tasks.iter().any(Task::hides_an_open) {
             return;
         }
         for unsent in core::mem::take(&mut self.unsent_breaks.0) {
             self.send_break(unsent, effects);
         }
+    }
+
+    fn send_held_answers(&mut self, id: TaskId, effects: &mut Effects) {
+        let Some(mut task) = self.tasks.remove(id) else {
+            return;
+        };
+        let op = task.current.as_ref().and_then(|pending| pending.op);
+        if op.is_some_and(|op| self.waits.is_parked(op)) {
+            self.send(&mut task, effects);
+        }
+        self.tasks.insert(task);
     }
 
     /// \[MS-SMB2\] 3.3.4.6, 3.3.4.7: never signed. An oplock of an open that is closed meanwhile

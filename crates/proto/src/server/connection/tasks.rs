@@ -2,6 +2,7 @@
 //! \[MS-SMB2\] 3.3.4.2
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use wire::{AsyncId, SessionId, TreeId};
 
@@ -58,10 +59,21 @@ impl Tasks {
         self.waiting.len()
     }
 
-    /// The waiting requests that a CANCEL can mean: those that no member of their compound follows.
+    /// The waiting requests that a CANCEL can mean: those that no member of their compound follows,
+    /// and those with an interim response.
     pub(super) fn cancelable(&mut self) -> impl Iterator<Item = &mut Pending> {
-        let tasks = self.waiting.values_mut().filter(|task| task.is_last());
-        tasks.filter_map(|task| task.current.as_mut())
+        let tasks = self.waiting.values_mut();
+        tasks.filter_map(|task| {
+            let is_last = task.is_last();
+            let pending = task.current.as_mut();
+            pending.filter(|pending| is_last || pending.request.async_id.is_some())
+        })
+    }
+
+    /// The frames that hold an answer to a CREATE back while another member waits for an event.
+    pub(super) fn hiding_opens(&self) -> Vec<TaskId> {
+        let hiding = self.iter().filter(|task| task.hides_an_open());
+        hiding.map(|task| task.id).collect()
     }
 
     /// The frames with a waiting request of this session, and of this tree if one is given.
@@ -107,8 +119,9 @@ impl Tasks {
 }
 
 impl Connection {
-    /// Answers the requests that have waited for long with an interim response, where there is
-    /// nothing behind them in their frame: as Windows does. \[MS-SMB2\] 3.3.4.2
+    /// Answers the requests that have waited for long with an interim response: the last member of
+    /// a frame, or a CREATE, as Windows does. \[MS-SMB2\] 3.3.4.2, smbtorture
+    /// smb2.compound_async.getinfo_middle
     pub(in crate::server) fn send_interims(&mut self, now: Now, effects: &mut Effects) {
         while let Some(interim) = self.tasks.interims.front().copied() {
             if interim.at > now.instant {
@@ -125,7 +138,7 @@ impl Connection {
 
     fn send_interim(&mut self, id: TaskId, effects: &mut Effects) {
         let mut task = self.tasks.remove(id).expect("the task waits");
-        if task.rest.is_empty() {
+        if task.rest.is_empty() || task.awaits_create() {
             self.send(&mut task, effects);
             let async_id = AsyncId(self.number());
             let pending = task.current.as_mut().expect("the task waits");

@@ -112,8 +112,13 @@ impl Step {
             return Ok(self.look_up(context));
         }
         self.from = name_of(context, &self.open)?;
+        // A rename to the same name breaks leases, too: smbtorture
+        // smb2.compound_async.rename_same_srcdst_non_compound_no_async.
         if self.from == self.to {
-            return Ok(done());
+            return match context.wait_for_handle_leases(&self.open) {
+                Some(parked) => Ok(self.park(parked)),
+                None => Ok(done()),
+            };
         }
         let share = self.open.file.share;
         let files = &context.server.files;
@@ -135,10 +140,7 @@ impl Step {
             return self.wait_for_parent(context, &parent);
         }
         match context.wait_for_handle_leases(&self.open) {
-            Some(parked) => {
-                let step = super::Step::Rename(Box::new(self));
-                Ok(Progress::Park(parked, step))
-            }
+            Some(parked) => Ok(self.park(parked)),
             None => Ok(self.look_up(context)),
         }
     }
@@ -161,9 +163,7 @@ impl Step {
         context.post(notices);
         let (key, until) = found.ok_or(Status::ACCESS_DENIED)?;
         self.stage = Stage::Begin;
-        let step = super::Step::Rename(Box::new(self));
-        let parked = Parked::new(&wait, key, until);
-        Ok(Progress::Park(parked, step))
+        Ok(self.park(Parked::new(&wait, key, until)))
     }
 
     /// An open of the new parent directory permits no new names. Its client may have closed it and
@@ -179,8 +179,11 @@ impl Step {
         let found = files.break_handle_caching_at(share, parent, &wait, &mut notices);
         context.post(notices);
         let (key, until) = found.ok_or(Status::SHARING_VIOLATION)?;
-        let step = super::Step::Rename(Box::new(self));
-        Ok(Progress::Park(Parked::new(&wait, key, until), step))
+        Ok(self.park(Parked::new(&wait, key, until)))
+    }
+
+    fn park(self, parked: Parked) -> Progress<super::Step> {
+        Progress::Park(parked, super::Step::Rename(Box::new(self)))
     }
 
     fn look_up(mut self, context: &mut Context<'_>) -> Progress<super::Step> {
