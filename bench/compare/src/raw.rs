@@ -2,6 +2,7 @@
 //! a depth. It needs less CPU time than the server, so the server determines the result.
 
 mod connection;
+mod lease_holders;
 mod login;
 pub(crate) mod metadata;
 mod pipeline;

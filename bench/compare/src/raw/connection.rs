@@ -101,6 +101,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Another handle of the stream, to shut it down from another thread.
+    pub(crate) fn stream(&self) -> Result<TcpStream> {
+        Ok(self.stream.try_clone()?)
+    }
+
     /// Sends ECHO and waits for the response.
     pub(crate) fn echo(&mut self) -> Result<()> {
         self.put(Command::ECHO, 0, |message| echo::Request.encode(message))?;

@@ -8,10 +8,12 @@ use wire::access::{
     ShareAccess,
 };
 use wire::close::{self, CloseFlags};
+use wire::create_context::{LeaseState, RawContext, name};
 use wire::query_directory::{self, QueryDirectoryFlags};
-use wire::{Command, FileId, MessageId, Status, Utf16, create, text};
+use wire::{Command, FileId, Guid, MessageId, Status, Utf16, create, text};
 
 use super::connection::{Answer, Connection, expect};
+use super::lease_holders::{LeaseHolders, lease_request};
 use super::pipeline::{self, Jobs, Next};
 use crate::environment::{Running, Storage};
 use crate::sample::{Row, Work};
@@ -24,6 +26,12 @@ const DEPTHS: [usize; 2] = [1, 16];
 const LISTING_BYTES: u32 = 1 << 20;
 /// FileIdBothDirectoryInformation. [MS-FSCC] 2.4.22
 const ID_BOTH_DIRECTORY_INFORMATION: u8 = 37;
+/// Number of clients with a lease on the directory.
+const HOLDERS: u8 = 2;
+/// Rights of a lease that a client requests for a file.
+const LEASE_WANTED: LeaseState = LeaseState(
+    LeaseState::READ_CACHING.0 | LeaseState::WRITE_CACHING.0 | LeaseState::HANDLE_CACHING.0,
+);
 /// Number of listings, because a single one is short.
 const LISTINGS: u64 = 10;
 
@@ -42,6 +50,7 @@ pub(crate) fn run(running: &Running<'_>, storage: Storage, count: u32) -> Result
             |touch| running.count(|| each(&mut connection, &directory, touch, count, depth));
         row("create+close", files(Touch::Create)?);
         row("open+close", files(Touch::Open)?);
+        row("open+close with a lease", files(Touch::OpenWithLease)?);
         if depth == 1 {
             row(
                 "list (entries)",
@@ -51,6 +60,14 @@ pub(crate) fn run(running: &Running<'_>, storage: Storage, count: u32) -> Result
         let mut files =
             |touch| running.count(|| each(&mut connection, &directory, touch, count, depth));
         row("unlink", files(Touch::Unlink)?);
+        let holders = LeaseHolders::start(running.server, storage, &directory, HOLDERS)?;
+        row(
+            "create+close, 2 leases on the directory",
+            files(Touch::Create)?,
+        );
+        row("unlink, 2 leases on the directory", files(Touch::Unlink)?);
+        let breaks = holders.stop()?;
+        ensure!(breaks > 0, "no lease on the directory was broken");
         remove_directory(&mut connection, &directory)?;
     }
     Ok(rows)
@@ -100,7 +117,7 @@ fn remove_directory(connection: &mut Connection, name: &str) -> Result<()> {
     close(connection, file_id)
 }
 
-fn request(name: &[u8]) -> create::Request<'_> {
+pub(super) fn request(name: &[u8]) -> create::Request<'_> {
     create::Request {
         oplock_level: OplockLevel::NONE,
         impersonation_level: ImpersonationLevel::IMPERSONATION,
@@ -114,7 +131,7 @@ fn request(name: &[u8]) -> create::Request<'_> {
     }
 }
 
-fn close_request(file_id: FileId) -> close::Request {
+pub(super) fn close_request(file_id: FileId) -> close::Request {
     let flags = CloseFlags::NONE;
     close::Request { flags, file_id }
 }
@@ -124,7 +141,16 @@ fn close_request(file_id: FileId) -> close::Request {
 enum Touch {
     Create,
     Open,
+    /// The same with a lease that the open does not share.
+    OpenWithLease,
     Unlink,
+}
+
+/// The lease key of the file with this index.
+fn lease_key(index: u32) -> Guid {
+    let mut key = [0xA5; 16];
+    key[..4].copy_from_slice(&index.to_le_bytes());
+    Guid(key)
 }
 
 struct Files<'a> {
@@ -153,7 +179,7 @@ impl Jobs for Files<'_> {
     fn start(&mut self, connection: &mut Connection, index: u32) -> Result<MessageId> {
         // Short names: smbd can compare each name with all others, and long names would slow it
         // down.
-        let name = text::utf16(&format!(r"{}\file{index:06}.dat", self.directory));
+        let path = text::utf16(&format!(r"{}\file{index:06}.dat", self.directory));
         let read = AccessMask::FILE_READ_DATA | AccessMask::FILE_READ_ATTRIBUTES;
         let (desired_access, create_disposition, create_options) = match self.touch {
             Touch::Create => (
@@ -161,7 +187,7 @@ impl Jobs for Files<'_> {
                 CreateDisposition::CREATE,
                 CreateOptions::NON_DIRECTORY_FILE,
             ),
-            Touch::Open => (
+            Touch::Open | Touch::OpenWithLease => (
                 read,
                 CreateDisposition::OPEN,
                 CreateOptions::NON_DIRECTORY_FILE,
@@ -172,12 +198,20 @@ impl Jobs for Files<'_> {
                 CreateOptions::NON_DIRECTORY_FILE | CreateOptions::DELETE_ON_CLOSE,
             ),
         };
-        let request = create::Request {
+        let mut request = create::Request {
             desired_access,
             create_disposition,
             create_options,
-            ..request(&name)
+            ..request(&path)
         };
+        let lease = lease_request(lease_key(index), LEASE_WANTED);
+        if matches!(self.touch, Touch::OpenWithLease) {
+            request.oplock_level = OplockLevel::LEASE;
+            request.contexts.push(RawContext {
+                name: name::LEASE,
+                data: &lease,
+            });
+        }
         connection.put(Command::CREATE, 0, |message| request.encode(message))
     }
 
