@@ -21,17 +21,23 @@ use crate::time::Now;
 
 /// The breaks of which clients have not been notified yet, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct UnsentBreaks(Vec<CachingBreak>);
+pub(super) struct UnsentBreaks {
+    breaks: Vec<CachingBreak>,
+    /// Whether the connection has ever been asked to send the break of a lease: the open can be one
+    /// of another session.
+    were_of_leases: bool,
+}
 
 impl UnsentBreaks {
     /// Adds a break. The connection sends it at the end of the call.
     pub(super) fn push(&mut self, unsent: CachingBreak) {
-        self.0.push(unsent);
+        self.were_of_leases |= unsent.lease.is_some();
+        self.breaks.push(unsent);
     }
 
     /// Forgets all breaks: the connection has closed, and another channel sends them.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.breaks.clear();
     }
 }
 
@@ -40,7 +46,7 @@ impl Connection {
     /// members of their compound hold back: the client does not know the opens yet. Waits for those
     /// members that need no other client.
     pub(super) fn send_breaks(&mut self, effects: &mut Effects) {
-        if self.unsent_breaks.0.is_empty() {
+        if self.unsent_breaks.breaks.is_empty() {
             return;
         }
         for id in self.tasks.hiding_opens() {
@@ -49,7 +55,7 @@ impl Connection {
         if self.tasks.iter().any(Task::hides_an_open) {
             return;
         }
-        for unsent in core::mem::take(&mut self.unsent_breaks.0) {
+        for unsent in core::mem::take(&mut self.unsent_breaks.breaks) {
             self.send_break(unsent, effects);
         }
     }
@@ -98,16 +104,24 @@ impl Connection {
         }));
     }
 
-    /// Sends the break notifications of a lost channel again on another channel of the session.
-    /// The client may receive a notification twice, which does no harm. \[MS-SMB2\] 3.3.4.6
-    pub(super) fn resend_breaks(&self, session: &Session, effects: &mut Effects) {
-        let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
-        let notified_here = |open: &&Arc<Open>| open.state.lock().notified_on == Some(self.id);
+    /// Sends the break notifications of a lost channel again on another channel: of the session, or
+    /// of another session of the client for a lease. The client may receive a notification twice,
+    /// which does no harm. \[MS-SMB2\] 3.3.4.6, 3.3.4.7
+    pub(super) fn resend_breaks(&self, session: &Arc<Session>, effects: &mut Effects) {
+        let mut sessions = Vec::from([session.clone()]);
+        if self.unsent_breaks.were_of_leases {
+            let table = self.server.sessions.lock();
+            let of_client = table.of_client(session.origin.client_guid);
+            sessions.extend(of_client.filter(|other| other.id != session.id).cloned());
+        }
         let files = &self.server.files;
-        let notices: Notices = (opens.iter())
-            .filter(notified_here)
-            .filter_map(|open| files.last_notification(open.key, open.file))
-            .collect();
+        let mut notices = Notices::new();
+        for session in sessions {
+            let opens: Vec<Arc<Open>> = session.opens.lock().values().cloned().collect();
+            let notified_here = |open: &&Arc<Open>| open.state.lock().notified_on == Some(self.id);
+            let opens = opens.iter().filter(notified_here);
+            notices.extend(opens.filter_map(|open| files.last_notification(open.key, open.file)));
+        }
         self.server.post(notices, effects);
     }
 

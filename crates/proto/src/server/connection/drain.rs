@@ -77,9 +77,8 @@ impl Connection {
             state.is_disconnected = !state.is_closed;
             drop(state);
             self.server.refuse_requests(session);
-        } else {
-            self.resend_breaks(session, effects);
         }
+        self.resend_breaks(session, effects);
         self.leave_session(now, session.id, effects);
     }
 

@@ -57,6 +57,21 @@ impl Ask {
         }
     }
 
+    /// The CREATE of a file.
+    pub(crate) fn request(self, name: Utf16<'_>) -> create::Request<'_> {
+        create::Request {
+            oplock_level: self.level,
+            impersonation_level: ImpersonationLevel::IMPERSONATION,
+            desired_access: self.access,
+            file_attributes: FileAttributes::NORMAL,
+            share_access: self.share,
+            create_disposition: self.disposition,
+            create_options: self.options,
+            name,
+            contexts: Vec::new(),
+        }
+    }
+
     /// Truncates the file.
     pub(crate) const fn overwrite() -> Self {
         Self {
@@ -113,17 +128,7 @@ impl Client {
 
     pub(crate) fn open_message(&mut self, name: &str, ask: Ask) -> Message {
         let name = wire::text::utf16(name);
-        let request = create::Request {
-            oplock_level: ask.level,
-            impersonation_level: ImpersonationLevel::IMPERSONATION,
-            desired_access: ask.access,
-            file_attributes: FileAttributes::NORMAL,
-            share_access: ask.share,
-            create_disposition: ask.disposition,
-            create_options: ask.options,
-            name: Utf16(&name),
-            contexts: Vec::new(),
-        };
+        let request = ask.request(Utf16(&name));
         let bytes = bytes_of(|bytes| request.encode(bytes));
         let mut message = self.message(Command::CREATE, bytes);
         message.header.credits = 64;
