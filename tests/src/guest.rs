@@ -1,13 +1,13 @@
 //! Linux kernels in user mode, with cifs.ko as the client.
 
-use std::fs;
-use std::io::Read as _;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::background::Background;
 use crate::lab::{GUEST_INIT, GUEST_KERNEL, Lab, RDMA_KERNEL};
 use crate::namespace::{GUEST_ADDRESS, Namespace, TAP};
 use crate::scratch::Scratch;
@@ -17,6 +17,10 @@ use crate::wait;
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The same where the devices are software, too.
 const RDMA_TIME_LIMIT: Duration = Duration::from_secs(600);
+/// How long a script may take until it makes a file for which the host waits.
+const FILE_LIMIT: Duration = Duration::from_secs(120);
+/// The name of the file with the output of a guest.
+const CONSOLE: &str = "console";
 const MEMORY_MIB: u32 = 512;
 /// The memory of the RDMA guest holds the shares and both ends of the transfers.
 const RDMA_MEMORY_MIB: u32 = 1536;
@@ -37,6 +41,15 @@ enum Machine<'a> {
     OnTap(&'a Namespace),
     /// Without any way out, with RDMA devices.
     WithRdma,
+}
+
+/// A guest that runs its script; killed with the value.
+#[derive(Debug)]
+pub struct Running {
+    child: Background,
+    scratch: Scratch,
+    start: Instant,
+    time_limit: Duration,
 }
 
 /// The result of a guest.
@@ -69,10 +82,15 @@ impl<'a> Guest<'a> {
 
     /// Boots it, runs `script` in it with sh and waits until it is powered off.
     pub fn run(&self, script: &str) -> Result<Report> {
+        self.start(script)?.wait()
+    }
+
+    /// Boots it and runs `script` in it with sh.
+    pub fn start(&self, script: &str) -> Result<Running> {
         let scratch = Scratch::new("guest")?;
         let path = scratch.path().join("script.sh");
         fs::write(&path, script)?;
-        let console = fs::File::create_new(scratch.path().join("console"))?;
+        let console = File::create_new(scratch.path().join(CONSOLE))?;
         let mut command = self.machine(scratch.path());
         command.args([
             "root=/dev/root",
@@ -87,19 +105,13 @@ impl<'a> Guest<'a> {
         command
             .stdin(Stdio::null())
             .stdout(console.try_clone()?)
-            .stderr(console.try_clone()?);
-        let mut child = command.spawn().context("cannot start user-mode Linux")?;
-        wait::for_end(&mut child, self.time_limit)?;
-        let mut bytes = Vec::new();
-        fs::File::open(scratch.path().join("console"))?.read_to_end(&mut bytes)?;
-        let console = String::from_utf8_lossy(&bytes).into_owned();
-        let code = console
-            .lines()
-            .rev()
-            .find_map(|line| line.strip_prefix("GUEST-END rc="));
-        Ok(Report {
-            code: code.and_then(|code| code.trim().parse().ok()),
-            console,
+            .stderr(console);
+        let child = Background::start(&mut command).context("cannot start user-mode Linux")?;
+        Ok(Running {
+            child,
+            scratch,
+            start: Instant::now(),
+            time_limit: self.time_limit,
         })
     }
 
@@ -124,5 +136,74 @@ impl<'a> Guest<'a> {
             }
         }
         command
+    }
+}
+
+impl Running {
+    /// Waits until the script has made the file at `path`, which host and guest share. Fails with
+    /// the console when the guest ends before.
+    pub fn wait_for_file(&mut self, path: &Path) -> Result<()> {
+        let child = &mut self.child.0;
+        let mut ended = false;
+        let waited = wait::until(
+            &format!("{} in the guest", path.display()),
+            FILE_LIMIT,
+            || {
+                ended = child.try_wait().ok().flatten().is_some();
+                ended || path.exists()
+            },
+        );
+        if ended && !path.exists() || waited.is_err() {
+            bail!(
+                "the guest does not make {}:\n{}",
+                path.display(),
+                self.console()
+            );
+        }
+        Ok(())
+    }
+
+    /// Waits until it is powered off.
+    pub fn wait(mut self) -> Result<Report> {
+        let limit = self.time_limit.saturating_sub(self.start.elapsed());
+        wait::for_end(&mut self.child.0, limit)?;
+        let console = self.console();
+        let code = console
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("GUEST-END rc="));
+        Ok(Report {
+            code: code.and_then(|code| code.trim().parse().ok()),
+            console,
+        })
+    }
+
+    /// Everything that it has printed.
+    pub fn console(&self) -> String {
+        let bytes = fs::read(self.console_path()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn console_path(&self) -> PathBuf {
+        self.scratch.path().join(CONSOLE)
+    }
+}
+
+impl Report {
+    /// Fails with everything that the guest printed unless its script ended with 0.
+    pub fn succeeded(&self) -> Result<()> {
+        ensure!(
+            self.code == Some(0),
+            "the guest ends with {:?}:\n{}",
+            self.code,
+            self.console
+        );
+        Ok(())
+    }
+
+    /// The rest of each line that begins with `word` and a space.
+    pub fn lines(&self, word: &str) -> impl Iterator<Item = &str> {
+        let lines = self.console.lines();
+        lines.filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
     }
 }

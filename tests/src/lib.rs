@@ -15,6 +15,7 @@ pub mod files;
 pub mod guest;
 pub mod harness;
 pub mod lab;
+pub mod mounts;
 pub mod namespace;
 pub mod ntlm;
 pub mod ports;

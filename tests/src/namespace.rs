@@ -21,6 +21,20 @@ pub struct Namespace {
     holder: Background,
 }
 
+/// A cut of the network between the host and the guest. If it is dropped, the cut stays.
+#[must_use]
+#[derive(Debug)]
+pub struct Cut<'a> {
+    namespace: &'a Namespace,
+}
+
+impl Cut<'_> {
+    /// Packets pass again.
+    pub fn end(self) -> Result<()> {
+        self.namespace.blackhole("del")
+    }
+}
+
 impl Namespace {
     /// A new namespace with a loopback and the tap device for one guest.
     pub fn with_tap() -> Result<Namespace> {
@@ -42,6 +56,25 @@ impl Namespace {
             "cannot make a network namespace with a tap device"
         );
         Ok(Namespace { holder })
+    }
+
+    /// Drops every packet between the host and the guest, without a report to either end, until
+    /// [`Cut::end`].
+    pub fn cut(&self) -> Result<Cut<'_>> {
+        self.blackhole("add")?;
+        Ok(Cut { namespace: self })
+    }
+
+    /// Adds or deletes the route that drops packets to the guest. Packets from the guest are
+    /// dropped with them: the host accepts none from an address that it cannot reach.
+    fn blackhole(&self, action: &str) -> Result<()> {
+        let status = Command::new("nsenter")
+            .args(["--net", "--target", &self.holder().to_string(), "--"])
+            .args(["ip", "route", action, "blackhole", GUEST_ADDRESS])
+            .status()
+            .context("cannot run nsenter")?;
+        ensure!(status.success(), "ip route {action} blackhole fails");
+        Ok(())
     }
 
     /// The process that owns the network namespace.

@@ -83,7 +83,7 @@ impl<'a> Smbclient<'a> {
             framing: Framing::Tcp,
             arguments: Vec::new(),
             directory: "/tmp".into(),
-            holder: None,
+            holder: server.holder(),
         }
     }
 

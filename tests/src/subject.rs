@@ -287,6 +287,11 @@ impl Server {
         self.child.id()
     }
 
+    /// The process of the network namespace that it runs in; none: that of the host.
+    pub fn holder(&self) -> Option<u32> {
+        self.holder
+    }
+
     /// Where its configuration and its state are.
     pub fn directory(&self) -> &Path {
         self.scratch.path()

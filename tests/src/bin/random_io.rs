@@ -1,8 +1,9 @@
 //! Exercises one file of a mounted file system and compares it with the expected bytes.
 //!
-//! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct]`. It runs on any mounted file
-//! system; the kernel guests run it on cifs mounts. `holes`: make some. `large`: megabytes at once.
-//! `direct`: past the page cache, in whole pages.
+//! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct] [until=PATH]`. It runs on any
+//! mounted file system; the kernel guests run it on cifs mounts. `holes`: make some. `large`:
+//! megabytes at once. `direct`: past the page cache, in whole pages. `until`: repeat the operations
+//! until PATH exists, and once more.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -13,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::fs::{FallocateFlags, OFlags, SeekFrom, copy_file_range, fallocate, seek};
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom, copy_file_range, fallocate, ftruncate, seek};
 use rustix::io::Errno;
 use smbeam_tests::exercise::{Exerciser, PAGE, Sizes, Storage, Zeroing};
 
-const USAGE: &str = "usage: random_io FILE SEED OPERATIONS [holes] [large] [direct]";
+const USAGE: &str = "usage: random_io FILE SEED OPERATIONS [holes] [large] [direct] [until=PATH]";
 
 struct Mounted {
     path: PathBuf,
@@ -26,6 +27,8 @@ struct Mounted {
     has_holes: bool,
     /// Whether the page cache is left out.
     direct: bool,
+    /// Whether the server may be lost meanwhile.
+    reconnects: bool,
 }
 
 fn main() -> ExitCode {
@@ -44,7 +47,9 @@ fn run() -> Result<()> {
         bail!(USAGE);
     };
     let known = ["holes", "large", "direct"];
-    ensure!(options.iter().all(|o| known.contains(&o.as_str())), USAGE);
+    let end = options.iter().find_map(|o| o.strip_prefix("until="));
+    let mut words = options.iter().filter(|o| !o.starts_with("until="));
+    ensure!(words.all(|o| known.contains(&o.as_str())), USAGE);
     let has = |name| options.iter().any(|option| option == name);
     let mut sizes = if has("large") {
         Sizes::LARGE
@@ -54,22 +59,45 @@ fn run() -> Result<()> {
     if has("direct") {
         sizes.alignment = PAGE;
     }
-    let (seed, operations) = (seed.parse()?, operations.parse()?);
-    let mounted = Mounted::new(Path::new(path), has("holes"), has("direct"))?;
-    let done = Exerciser::new(mounted, sizes, seed).run(operations);
-    done.with_context(|| format!("seed {seed}"))?;
-    println!("random_io: {operations} operations with seed {seed}: no difference");
+    let (seed, operations) = (seed.parse()?, operations.parse::<u64>()?);
+    let file = open(Path::new(path), true, has("direct"))?;
+    let mounted = Mounted {
+        path: path.into(),
+        file,
+        has_holes: has("holes"),
+        direct: has("direct"),
+        reconnects: end.is_some(),
+    };
+    let mut exerciser = Exerciser::new(mounted, sizes, seed);
+    let mut rounds = 0;
+    loop {
+        let is_last = end.is_none_or(|path| Path::new(path).exists());
+        let done = exerciser.run(operations);
+        done.with_context(|| format!("seed {seed}, round {rounds}"))?;
+        rounds += 1;
+        if is_last {
+            break;
+        }
+    }
+    let total = operations * rounds;
+    println!("random_io: {total} operations with seed {seed}: no difference");
     Ok(())
 }
 
 impl Mounted {
-    fn new(path: &Path, has_holes: bool, direct: bool) -> Result<Mounted> {
-        Ok(Mounted {
-            path: path.into(),
-            file: open(path, true, direct)?,
-            has_holes,
-            direct,
-        })
+    /// The result of a request. One that meets a lost connection is repeated with the file opened
+    /// again: the cifs of Linux 7.2 itself does so only for reads and writes.
+    fn retried<T>(
+        &mut self,
+        mut request: impl FnMut(&File) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        match request(&self.file) {
+            Err(Errno::BADF) if self.reconnects => {
+                self.reopen().map_err(|_| Errno::BADF)?;
+                request(&self.file)
+            }
+            result => result,
+        }
     }
 }
 
@@ -85,7 +113,7 @@ impl Storage for Mounted {
     }
 
     fn set_len(&mut self, length: u64) -> Result<()> {
-        Ok(self.file.set_len(length)?)
+        Ok(self.retried(|file| ftruncate(file, length))?)
     }
 
     fn length(&mut self) -> Result<u64> {
@@ -109,8 +137,9 @@ impl Storage for Mounted {
         let mut left = usize::try_from(length)?;
         let (mut from, mut to) = (0, 0);
         while left > 0 {
-            let (from, to) = (Some(&mut from), Some(&mut to));
-            match copy_file_range(&self.file, from, &copy, to, left)? {
+            let part = self
+                .retried(|file| copy_file_range(file, Some(&mut from), &copy, Some(&mut to), left));
+            match part? {
                 0 => bail!("{left} bytes are not copied"),
                 count => left -= count,
             }
@@ -132,19 +161,20 @@ impl Storage for Mounted {
             Zeroing::Zeros => FallocateFlags::ZERO_RANGE,
         };
         let flags = flags | FallocateFlags::KEEP_SIZE;
-        Ok(fallocate(&self.file, flags, offset, length)?)
+        Ok(self.retried(|file| fallocate(file, flags, offset, length))?)
     }
 
     fn data(&mut self, length: u64) -> Result<Vec<Range<u64>>> {
         let mut found = Vec::new();
         let mut at = 0;
         while at < length {
-            let start = match seek(&self.file, SeekFrom::Data(at)) {
+            let start = match self.retried(|file| seek(file, SeekFrom::Data(at))) {
                 Ok(start) => start,
                 Err(Errno::NXIO) => break,
                 Err(errno) => return Err(errno).context("SEEK_DATA"),
             };
-            let end = seek(&self.file, SeekFrom::Hole(start)).context("SEEK_HOLE")?;
+            let end = self.retried(|file| seek(file, SeekFrom::Hole(start)));
+            let end = end.context("SEEK_HOLE")?;
             ensure!(end > start, "a hole at {end}, before the data at {start}");
             found.push(start..end);
             at = end;

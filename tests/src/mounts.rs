@@ -1,0 +1,124 @@
+//! Mounts of cifs.ko in a guest: the server, the network, and the script around the commands of a
+//! test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::guest::{Guest, Report, Running};
+use crate::lab::Lab;
+use crate::namespace::{HOST_ADDRESS, Namespace};
+use crate::scratch::Scratch;
+use crate::smbclient::Smbclient;
+use crate::subject::{ALICE, Plan, Server, Subject};
+
+/// Messages of the kernel that fail a test, as an extended regular expression.
+pub const COMPLAINTS: &str = "CIFS: VFS|WARNING|BUG|Oops|Call Trace|hung|lockup|general protection";
+/// The same without the reports of cifs.ko, which mention every lost connection.
+pub const FAULTS: &str = "WARNING|BUG|Oops|Call Trace|hung|lockup|general protection";
+
+/// A server with one share, in a network with a guest.
+#[derive(Debug)]
+pub struct MountStage {
+    /// The server.
+    pub server: Server,
+    /// The directory behind the share.
+    pub share: PathBuf,
+    /// Files that the host and the guest see under the same path.
+    pub scratch: Scratch,
+    /// The network of the server and the guest.
+    pub namespace: Namespace,
+    lab: Lab,
+}
+
+impl MountStage {
+    /// The server `subject` with one share. The guest has not started. `name` is part of the names
+    /// of its directories.
+    pub fn new(subject: Subject, name: &str) -> Result<MountStage> {
+        let lab = Lab::find_with_guest()?;
+        let scratch = Scratch::new(name)?;
+        let share = scratch.open_directory("share")?;
+        let namespace = Namespace::with_tap()?;
+        // smbd keeps the opens of a lost client only where no other file system client matters.
+        let samba_globals = ["posix locking = no", "kernel share modes = no"];
+        let plan = Plan {
+            samba_globals: samba_globals.map(str::to_owned).to_vec(),
+            ..Plan::sharing(&share)
+        };
+        let server = Server::start_as(subject, Some(&lab), Some(namespace.holder()), plan)?;
+        Ok(MountStage {
+            server,
+            share,
+            scratch,
+            namespace,
+            lab,
+        })
+    }
+
+    /// Runs `script` in a guest. Fails with the output of both ends unless the script succeeds.
+    pub fn run(&self, script: &str) -> Result<Report> {
+        let running = self.start(script)?;
+        self.finish(running)
+    }
+
+    /// Starts `script` in a guest.
+    pub fn start(&self, script: &str) -> Result<Running> {
+        Guest::new(&self.lab, &self.namespace).start(script)
+    }
+
+    /// Waits for the end of a guest. Fails with the output of both ends unless its script succeeds.
+    pub fn finish(&self, running: Running) -> Result<Report> {
+        let report = running.wait()?;
+        let succeeded = report.succeeded();
+        succeeded.with_context(|| format!("server:\n{}", self.server.log()))?;
+        Ok(report)
+    }
+
+    /// The path of a copy of `program` that a guest can run.
+    pub fn program(&self, program: &str) -> Result<PathBuf> {
+        let name = Path::new(program)
+            .file_name()
+            .context("a program has a name")?;
+        let copy = self.scratch.path().join(name);
+        fs::copy(program, &copy).with_context(|| format!("cannot copy {program}"))?;
+        Ok(copy)
+    }
+
+    /// The path of a new file with `text` that a guest can read.
+    pub fn text(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.scratch.path().join(name);
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// smbclient on the host as another client of the share.
+    pub fn smbclient(&self) -> Smbclient<'_> {
+        Smbclient::new(&self.lab, &self.server)
+    }
+}
+
+/// A script of a guest, for bash. It mounts the share at `/mnt/NAME` with the options of each of
+/// `mounts`, runs `commands`, unmounts, and searches the log of the kernel for `complaints`. The
+/// first command that fails ends it.
+pub fn script(mounts: &[(&str, &str)], commands: &str, complaints: &str) -> String {
+    let (name, password) = (ALICE.name, ALICE.password);
+    let mut text = "set -e\n\
+        trap 'code=$?; test $code = 0 || { echo \"failed with $code\"; dmesg | tail -40; }' EXIT\n\
+        dmesg -C\n\
+        modprobe cifs\n"
+        .to_owned();
+    for (mount, options) in mounts {
+        text += &format!(
+            "mkdir -p /mnt/{mount}\n\
+             mount -t cifs //{HOST_ADDRESS}/data /mnt/{mount} \
+             -o username={name},password='{password}',{options}\n"
+        );
+    }
+    text += commands;
+    text += "\ncd /\n";
+    for (mount, _) in mounts {
+        text += &format!("umount /mnt/{mount}\n");
+    }
+    text + &format!("dmesg | grep -E '{complaints}' && exit 99\nexit 0\n")
+}
