@@ -6,6 +6,7 @@ use smbeam_tests::smbclient::Protection;
 use crate::environment::{Environment, Running, Storage};
 use crate::options::Options;
 use crate::raw;
+use crate::raw::opens::Kind;
 use crate::sample::{Metric, Row};
 use crate::smbclient::{self, Transfer};
 use crate::torture::{self, Test};
@@ -32,6 +33,7 @@ enum What {
     Reads { length: u32, depth: usize },
     Metadata,
     Idle,
+    Opens(Kind),
 }
 
 const KIB: u64 = 1 << 10;
@@ -39,7 +41,7 @@ const MIB: u64 = 1 << 20;
 
 impl Bench {
     /// All server benches.
-    pub(crate) const ALL: [Bench; 20] = [
+    pub(crate) const ALL: [Bench; 23] = [
         torture(
             "read-8m",
             "smb2.bench.read, 8 MiB",
@@ -127,6 +129,17 @@ impl Bench {
             what: What::Idle,
             on_disk: false,
         },
+        opens("opens", "memory of open files", Kind::Plain),
+        opens(
+            "opens-leased",
+            "memory of open files with leases",
+            Kind::Leased,
+        ),
+        opens(
+            "opens-disconnected",
+            "memory of durable opens after the loss of their connection",
+            Kind::Disconnected,
+        ),
     ];
 
     /// The title of the rows of this bench on `storage`.
@@ -175,7 +188,17 @@ impl Bench {
             }
             What::Metadata => raw::metadata::run(running, storage, options.files),
             What::Idle => idle(running, storage, options.idle_connections),
+            What::Opens(kind) => raw::opens::run(running, storage, kind, options.open_files),
         })
+    }
+}
+
+const fn opens(name: &'static str, about: &'static str, kind: Kind) -> Bench {
+    Bench {
+        name,
+        about,
+        what: What::Opens(kind),
+        on_disk: false,
     }
 }
 

@@ -113,6 +113,8 @@ pub(crate) struct Options {
     pub(crate) files: u32,
     /// Number of idle connections.
     pub(crate) idle_connections: u32,
+    /// Number of open files whose memory is measured.
+    pub(crate) open_files: u32,
     /// Congestion control of QUIC servers.
     pub(crate) congestion: Congestion,
     /// tokio threads at each end of bare quinn.
@@ -144,6 +146,7 @@ impl Default for Options {
             large_bytes: 2 << 30,
             files: 10_000,
             idle_connections: 1000,
+            open_files: 15_000,
             congestion: Congestion::Bbr,
             quinn_threads: 2,
             window_mb: None,
@@ -198,6 +201,7 @@ impl Options {
         self.large_bytes = 256 << 20;
         self.files = 1000;
         self.idle_connections = 100;
+        self.open_files = 1000;
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<()> {

@@ -5,6 +5,7 @@ mod connection;
 mod lease_holders;
 mod login;
 pub(crate) mod metadata;
+pub(crate) mod opens;
 mod pipeline;
 pub(crate) mod reads;
 

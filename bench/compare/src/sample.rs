@@ -15,6 +15,8 @@ pub(crate) enum Metric {
     CoresBusy,
     /// CPU microseconds of the server per operation, user and system.
     CpuMicrosecondsPerOp,
+    /// Proportional set size of the server per open file, in KiB.
+    PssKib,
     /// Proportional set size of the server per connection, in KiB.
     PssKibPerConnection,
     /// Page tables of the server per connection, in KiB.
@@ -31,7 +33,7 @@ impl Metric {
             Metric::ClientCpuSecondsPerGb => "client CPU s/GB",
             Metric::CoresBusy => "cores busy",
             Metric::CpuMicrosecondsPerOp => "CPU us/op",
-            Metric::PssKibPerConnection => "PSS KiB",
+            Metric::PssKib | Metric::PssKibPerConnection => "PSS KiB",
             Metric::PageTableKibPerConnection => "page tables KiB",
         }
     }
@@ -47,6 +49,7 @@ impl Metric {
             Metric::CoresBusy => format!("{value:.2}"),
             Metric::OpsPerSecond => format!("{value:.0}"),
             Metric::CpuMicrosecondsPerOp
+            | Metric::PssKib
             | Metric::PssKibPerConnection
             | Metric::PageTableKibPerConnection => format!("{value:.1}"),
         }

@@ -147,7 +147,7 @@ enum Touch {
 }
 
 /// The lease key of the file with this index.
-fn lease_key(index: u32) -> Guid {
+pub(super) fn lease_key(index: u32) -> Guid {
     let mut key = [0xA5; 16];
     key[..4].copy_from_slice(&index.to_le_bytes());
     Guid(key)

@@ -155,11 +155,11 @@ impl Context<'_> {
         own: Option<Guid>,
         entries: impl Iterator<Item = &'a SharePath>,
     ) {
-        let deadline = self.break_deadline();
+        let time = self.change_time();
         let mut notices = Notices::new();
         let files = &self.server.files;
         for entry in entries {
-            files.entry_changed(share, entry, own, deadline, &mut notices);
+            files.entry_changed(share, entry, own, time, &mut notices);
         }
         self.post(notices);
     }

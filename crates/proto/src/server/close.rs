@@ -21,6 +21,7 @@ use crate::server::Server;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::Close;
+use crate::server::fsa::caching::ChangeTime;
 use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
@@ -192,16 +193,20 @@ pub(crate) fn abandon(
     let deadline = now.instant.after(server.config.limits.oplock_break_timeout);
     let mut close = server.files.close(open.key, open.file, deadline);
     close.notices.extend(end_watches(server, open));
+    let time = ChangeTime {
+        now: now.instant,
+        deadline,
+    };
     let mut notices = Notices::new();
     let (files, share) = (&server.files, open.file.share);
     if let Some((path, own)) = close.entry.take()
         && open.is_modified.load(Ordering::Relaxed)
     {
-        files.entry_changed(share, &path, own, deadline, &mut notices);
+        files.entry_changed(share, &path, own, time, &mut notices);
     }
     if let Some((_, path)) = &close.unlink {
         let own = close.own_parent_lease;
-        files.entry_changed(share, path, own, deadline, &mut notices);
+        files.entry_changed(share, path, own, time, &mut notices);
         notices.extend(
             server
                 .watches

@@ -21,7 +21,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::path::SharePath;
 use crate::report::{AccessDenied, NeededAccess, Report};
 use crate::server::Server;
-use crate::server::fsa::caching::BreakWait;
+use crate::server::fsa::caching::{BreakWait, ChangeTime};
 use crate::server::notices::{Notices, Waiter};
 use crate::server::op_ids::OpIds;
 use crate::server::open::Open;
@@ -171,6 +171,14 @@ impl Context<'_> {
             waiter,
             now: self.now.instant,
             deadline,
+        }
+    }
+
+    /// The time of a change.
+    pub(crate) fn change_time(&self) -> ChangeTime {
+        ChangeTime {
+            now: self.now.instant,
+            deadline: self.break_deadline(),
         }
     }
 

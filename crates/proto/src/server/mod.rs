@@ -86,6 +86,7 @@ use account_changes::AccountChanges;
 use config::Config;
 use disconnected::DisconnectedOpens;
 use fsa::FileTable;
+use fsa::caching::ChangeTime;
 use ledger::Ledger;
 use operations::Operations;
 use replay::ReplayTable;
@@ -185,9 +186,12 @@ impl Server {
         events: &[LocalEvent],
     ) -> Vec<(ConnectionId, Notice)> {
         let mut notices = self.watches.report_local(share, events);
-        let deadline = now.instant.after(self.config.limits.oplock_break_timeout);
+        let time = ChangeTime {
+            now: now.instant,
+            deadline: now.instant.after(self.config.limits.oplock_break_timeout),
+        };
         let mut breaks = Vec::new();
-        (self.files).changed_locally(share, events, deadline, &mut breaks);
+        (self.files).changed_locally(share, events, time, &mut breaks);
         notices.extend(breaks.into_iter().filter_map(|notice| self.route(notice)));
         notices
     }

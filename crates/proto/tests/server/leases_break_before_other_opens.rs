@@ -181,3 +181,28 @@ fn local_changes_break_the_lease_on_their_directory() {
     let notified = holder.hear_lease_break(&mut rig);
     assert_eq!(notified.new_lease_state, LeaseState::NONE);
 }
+
+#[test]
+fn a_directory_that_changes_often_has_no_lease_for_a_while() {
+    let (mut rig, mut holder, mut other) = two();
+    open_directory(&mut rig, &mut holder);
+    let mut changes = 0;
+    loop {
+        other.open_other(&mut rig, &format!("d\\new{changes}"), plain());
+        let notified = holder.hear_lease_break(&mut rig);
+        assert_eq!(notified.new_lease_state, LeaseState::NONE);
+        let status = holder.acknowledge_lease(&mut rig, KEY, LeaseState::NONE);
+        assert_eq!(status, Status::SUCCESS);
+        changes += 1;
+        let (_, lease) = holder.open_leased(&mut rig, "d", KEY, RH);
+        if lease.expect("a lease").lease_state.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(changes, 8);
+    other.open_other(&mut rig, "d\\last", plain());
+    assert!(holder.hear(&mut rig).is_none());
+    rig.pass(Duration::from_secs(2));
+    let (_, lease) = holder.open_leased(&mut rig, "d", KEY, RH);
+    assert_eq!(lease.expect("a lease").lease_state, RH);
+}

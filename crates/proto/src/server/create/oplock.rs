@@ -73,6 +73,7 @@ impl Entered {
             wanted: self.wanted_rights(context),
             terms: self.wanted.lease().map(terms).unwrap_or_default(),
             is_directory: self.opened.metadata.is_directory(),
+            now: context.now.instant,
             size: self.opened.metadata.size,
             target: BreakTarget {
                 connection: context.connection,

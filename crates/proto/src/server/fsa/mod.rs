@@ -11,6 +11,7 @@ pub(crate) mod file_locks;
 mod files;
 mod share_access;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,7 +29,7 @@ use crate::server::config::Limits;
 use crate::server::notices::{Notices, Waiter};
 use crate::time::Instant;
 
-use caching::{BreakTarget, DirectoryName, Holder, HolderId, LeaseId, OpenAttempt};
+use caching::{BreakTarget, DirectoryName, Holder, HolderId, LeaseId, OpenAttempt, RecentBreaks};
 pub(crate) use delete::Close;
 use delete::PendingDelete;
 use file_locks::FileLocks;
@@ -64,6 +65,8 @@ struct StreamRecord {
     opens: Vec<OpenRecord>,
     /// The holders of caching rights.
     holders: Vec<Holder>,
+    /// The breaks of leases on a directory in the last second.
+    recent_breaks: Option<Box<RecentBreaks>>,
     /// Requests that wait for the end of a break. Empty unless a break is in progress.
     waiters: Vec<Waiter>,
     /// Whether any holder caches reads while other opens may write.

@@ -4,9 +4,11 @@
 //! that does not name this lease as the lease on its parent directory ends the lease. The key alone
 //! decides, also for another client (smbtorture smb2.dirlease.seteof).
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use wire::Guid;
 use wire::upcase::upcased;
@@ -16,6 +18,28 @@ use crate::path::SharePath;
 use crate::server::fsa::{FileTable, StreamRecord};
 use crate::server::notices::Notices;
 use crate::time::Instant;
+
+/// The time of a change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChangeTime {
+    pub(crate) now: Instant,
+    /// When a break that begins now ends at the latest.
+    pub(crate) deadline: Instant,
+}
+
+/// Number of changes of a directory in one [`WINDOW`] that break leases. After them the directory
+/// has no leases until the end of the window: a list that changes so often is not worth a cache,
+/// and each break costs several messages.
+const BREAKS_MAX: u32 = 8;
+/// The period in which the breaks are counted.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The breaks of leases on a directory in the current [`WINDOW`].
+#[derive(Debug)]
+pub(in super::super) struct RecentBreaks {
+    since: Instant,
+    count: u32,
+}
 
 /// The name of a directory without regard to case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +118,7 @@ impl FileTable {
         share: ShareId,
         entry: &SharePath,
         own: Option<Guid>,
-        deadline: Instant,
+        time: ChangeTime,
         notices: &mut Notices,
     ) {
         if entry.is_root() || !self.has_directory_leases() {
@@ -108,7 +132,7 @@ impl FileTable {
             .collect::<alloc::vec::Vec<_>>()
         {
             if let Some(stream) = files.stream_mut(key) {
-                stream.break_directory_leases(own, deadline, notices);
+                stream.break_directory_leases(own, time, notices);
             }
         }
     }
@@ -118,7 +142,7 @@ impl FileTable {
         &self,
         share: ShareId,
         events: &[LocalEvent],
-        deadline: Instant,
+        time: ChangeTime,
         notices: &mut Notices,
     ) {
         if !self.has_directory_leases() {
@@ -135,7 +159,7 @@ impl FileTable {
             for key in keys {
                 let key = key.with_stream(StreamId::DATA);
                 if let Some(stream) = files.stream_mut(key) {
-                    stream.break_directory_leases(None, deadline, notices);
+                    stream.break_directory_leases(None, time, notices);
                 }
             }
         }
@@ -146,15 +170,38 @@ impl StreamRecord {
     fn break_directory_leases(
         &mut self,
         own: Option<Guid>,
-        deadline: Instant,
+        time: ChangeTime,
         notices: &mut Notices,
     ) {
-        self.break_each(deadline, notices, |holder| {
+        let before = notices.len();
+        self.break_each(time.deadline, notices, |holder| {
             let key = holder.id.lease().map(|lease| lease.key);
             match key.is_some() && key != own {
                 true => holder.state.on_change(),
                 false => holder.state.unaffected(),
             }
         });
+        if notices.len() > before {
+            self.count_break(time.now);
+        }
+    }
+
+    fn count_break(&mut self, now: Instant) {
+        match &mut self.recent_breaks {
+            Some(recent) if now < recent.since.after(WINDOW) => recent.count += 1,
+            recent => {
+                let first = RecentBreaks {
+                    since: now,
+                    count: 1,
+                };
+                *recent = Some(Box::new(first));
+            }
+        }
+    }
+
+    /// Whether the directory changes too often for leases.
+    pub(super) fn changes_often(&self, now: Instant) -> bool {
+        let recent = self.recent_breaks.as_ref();
+        recent.is_some_and(|it| it.count >= BREAKS_MAX && now < it.since.after(WINDOW))
     }
 }

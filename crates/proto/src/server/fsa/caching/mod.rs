@@ -27,7 +27,8 @@ use crate::server::notices::Notices;
 use crate::time::Instant;
 
 pub(crate) use breaking::{BreakWait, OpenAttempt};
-pub(super) use directory::{DirectoryName, LeasedDirectories};
+pub(crate) use directory::ChangeTime;
+pub(super) use directory::{DirectoryName, LeasedDirectories, RecentBreaks};
 pub(super) use holder::Holder;
 pub(crate) use holder::{BreakTarget, HolderId, LeaseId, LeaseTerms};
 use state::{Kind, State, Surroundings};
@@ -51,6 +52,7 @@ pub(crate) struct CachingRequest {
     /// The properties of a new lease. Without effect for an oplock.
     pub(crate) terms: LeaseTerms,
     pub(crate) is_directory: bool,
+    pub(crate) now: Instant,
     /// Size of the file in bytes. Byte-range locks beyond it prevent no caching.
     pub(crate) size: u64,
     pub(crate) target: BreakTarget,
@@ -256,7 +258,8 @@ impl StreamRecord {
 
     fn grantable(&self, holder: HolderId, request: &CachingRequest) -> LeaseState {
         let mut others = self.holders.iter().filter(|other| other.id != holder);
-        if others.clone().any(|other| other.state.is_sole()) {
+        let is_sole = |other: &Holder| other.state.is_sole();
+        if others.clone().any(is_sole) || self.changes_often(request.now) {
             return LeaseState::NONE;
         }
         let mut opens = self.opens.iter().filter(|open| open.holder != holder);

@@ -109,6 +109,7 @@ fn request(slot: u64, wanted: LeaseState) -> CachingRequest {
             epoch: EPOCH,
         },
         is_directory: false,
+        now: Instant::default(),
         size: 100,
         target: target(slot),
     }
