@@ -1,7 +1,5 @@
 //! The further channels of a session. \[MS-SMB2\] 3.2.4.20.8
 
-use std::sync::Arc;
-
 use net::Transport;
 use proto::client::Role;
 use wire::dialect::{Capabilities, Dialect};
@@ -72,7 +70,8 @@ impl Session {
 
     async fn bind(&self, way: Way) -> Result<(), ConnectCause> {
         let target = with_way(&self.inner.target, way);
-        let role = Role::Binding(Arc::clone(self.negotiated()));
+        let current = self.dispatch().current_session();
+        let role = Role::Binding(current.expect("the first channel has set it"));
         self.inner.client.inner.open(target, role).await
     }
 

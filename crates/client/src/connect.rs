@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use net::Endpoint;
 use proto::client::{Config, Role};
@@ -91,6 +92,7 @@ impl Client {
                 tcp: self.inner.options.tcp.clone(),
                 quic: self.inner.options.quic.clone(),
                 connect_timeout: self.inner.options.connect_timeout,
+                reconnect_timeout: self.inner.options.reconnect_timeout,
                 config: Arc::clone(&attempt.config),
                 credentials: Arc::clone(&attempt.credentials),
                 dispatch: Dispatch::new(),
@@ -131,6 +133,10 @@ impl Session {
     /// and returns the new session. All callers get the same new session. Files of the lost session
     /// stay closed: the server dropped their locks and share modes with that session.
     ///
+    /// While the client tries to connect again by itself (see
+    /// [`Options::reconnect_timeout`](crate::Options::reconnect_timeout)), this function waits for
+    /// the end of that.
+    ///
     /// # Errors
     /// The server is not reachable, or it refuses the login. A later call of this function tries
     /// again.
@@ -139,6 +145,7 @@ impl Session {
         while let Some(next) = last.inner.successor.get() {
             last = next.clone();
         }
+        last.settled().await;
         if !last.is_lost() {
             return Ok(last);
         }
@@ -148,6 +155,14 @@ impl Session {
         let fresh = client.connect(self.host(), *port, credentials).await?;
         // Another caller may have been faster.
         Ok(last.inner.successor.get_or_init(|| fresh).clone())
+    }
+
+    /// Waits while the client resumes the session.
+    async fn settled(&self) {
+        if self.dispatch().is_resuming() {
+            // The request waits for the resumption. Its result does not matter.
+            let _ = self.echo().await;
+        }
     }
 
     /// A second session with the same login, on one separate connection and as another client.
@@ -165,6 +180,8 @@ impl Session {
         };
         let target = Target {
             config: Arc::new(config),
+            // The first session does the work when this one is lost.
+            reconnect_timeout: Duration::ZERO,
             dispatch: Dispatch::new(),
             ..target.clone()
         };
@@ -185,7 +202,8 @@ impl Share {
         while let Some(next) = last.inner.successor.get() {
             last = next.clone();
         }
-        if !last.session().is_lost() {
+        last.session().settled().await;
+        if !last.session().is_lost() && last.inner.tree.id().is_ok() {
             return Ok(last);
         }
         let session = last.session().reconnected().await?;

@@ -86,6 +86,19 @@
 //! another one remains, the client sends the requests again that are safe to repeat. The others
 //! fail with [`Error::Lost`].
 //!
+//! # Lost connections
+//!
+//! When the last connection of a session breaks, the client connects again by itself, for as long
+//! as [`Options::reconnect_timeout`] allows. Files stay valid if the server granted durable opens
+//! ([`File::durable_timeout`]): it preserves them and their byte-range locks meanwhile. A file that
+//! is only read is also opened again by its path, if it has not changed. Requests wait for the
+//! connection, and take effect once. Those that the client cannot repeat or check fail with
+//! [`Error::Lost`]: an append at the end, an open that creates a file, and changes by path such as
+//! [`Share::rename`].
+//!
+//! Functions that work by path in one message, such as [`Share::read`], [`Share::write`] and
+//! [`Share::metadata`], request neither leases nor durable opens: their opens last for one message.
+//!
 //! # Errors
 //!
 //! An [`Error`] names the operation, its object and the reason. Displayed, it is a line for a user.
@@ -134,8 +147,10 @@ pub use buffer::{IoBuf, IoSource};
 pub use client::Client;
 pub use error::{Error, ErrorKind};
 pub use file::File;
+pub use file::lease::Lease;
 pub use file::lock::LockKind;
 pub use interfaces::Interface;
+pub use io::leases::LeaseBreak;
 pub use metadata::{Changes, Metadata, Volume};
 pub use open_options::OpenOptions;
 pub use options::{
@@ -172,6 +187,7 @@ pub use rdma::Choice as RdmaChoice;
 pub use ring::{Io, Region, Source};
 pub use wire::access::{AccessMask, FileAttributes};
 pub use wire::change_notify::CompletionFilter;
+pub use wire::create_context::LeaseState;
 pub use wire::dialect::{Capabilities, Dialect};
 pub use wire::fscc::FileAction;
 pub use wire::rpc::srvsvc::ShareType as ShareKind;

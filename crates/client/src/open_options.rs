@@ -1,11 +1,28 @@
 //! Options for opening a file.
 
-use proto::client::request::Create;
+use proto::client::request::{Create, Durability};
 use wire::Guid;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };
+use wire::create_context::LeaseState;
 
+/// Read, handle and write caching.
+const RWH: LeaseState = LeaseState(
+    LeaseState::READ_CACHING.0 | LeaseState::HANDLE_CACHING.0 | LeaseState::WRITE_CACHING.0,
+);
+/// Access rights to the data of a file.
+const DATA: AccessMask = AccessMask(
+    AccessMask::FILE_READ_DATA.0
+        | AccessMask::FILE_WRITE_DATA.0
+        | AccessMask::FILE_APPEND_DATA.0
+        | AccessMask::FILE_EXECUTE.0
+        | AccessMask::GENERIC_READ.0
+        | AccessMask::GENERIC_WRITE.0
+        | AccessMask::GENERIC_EXECUTE.0
+        | AccessMask::GENERIC_ALL.0
+        | AccessMask::MAXIMUM_ALLOWED.0,
+);
 /// Access rights of [`OpenOptions::read`].
 pub(crate) const READ: AccessMask = AccessMask(
     AccessMask::FILE_READ_DATA.0
@@ -46,6 +63,8 @@ pub struct OpenOptions {
     share: ShareAccess,
     access: AccessMask,
     attributes: FileAttributes,
+    pub(crate) lease: LeaseState,
+    pub(crate) durable: bool,
 }
 
 impl Default for OpenOptions {
@@ -64,6 +83,8 @@ impl Default for OpenOptions {
             share: SHARE_ALL,
             access: AccessMask::NONE,
             attributes: FileAttributes::NORMAL,
+            lease: RWH,
+            durable: true,
         }
     }
 }
@@ -180,6 +201,31 @@ impl OpenOptions {
         self
     }
 
+    /// Sets the caching rights that the open requests from the server as a lease. Opens of a path
+    /// in one session share a lease, which has the rights of all of them. [`LeaseState::NONE`]
+    /// requests no lease. Without [`Options::leases`](crate::Options::leases), for directories and for opens
+    /// without access to data, the client requests none. Default: read, write and handle caching.
+    #[must_use]
+    pub fn lease(mut self, lease: LeaseState) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets whether the open is durable: after a loss of all connections the server preserves it
+    /// for some time, with its byte-range locks, and the client reclaims it. It needs a lease with
+    /// handle caching and [`Options::durable`](crate::Options::durable), and the server can refuse
+    /// it. Default: yes.
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// Whether the open may have a lease: it accesses the data of a file.
+    pub(crate) fn may_cache(&self) -> bool {
+        self.directory != Some(true) && self.wanted().intersects(DATA)
+    }
+
     /// The CREATE for a path in the form of the protocol. With a `create_guid` another channel can
     /// send it again when its channel is lost.
     pub(crate) fn create_request(&self, name: String, create_guid: Option<Guid>) -> Create {
@@ -193,6 +239,7 @@ impl OpenOptions {
             options: self.flags(),
             lease: None,
             create_guid,
+            durable: Durability::None,
             allocation: None,
             query_maximal_access: false,
             driver_acknowledges: false,

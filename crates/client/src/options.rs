@@ -140,6 +140,19 @@ pub struct Options {
     /// Time without a message from the server after which the client sends an ECHO request. If no
     /// response arrives within the same time, the connection counts as lost. Default: 60 seconds.
     pub echo_interval: Duration,
+    /// Whether the client requests a lease for each file that it opens: the permission to cache the
+    /// file, of which [`File::lease`](crate::File::lease) returns the state. The server can refuse
+    /// it. Durable opens need leases. Default: yes. \[MS-SMB2\] 2.2.13.2.10
+    pub leases: bool,
+    /// Whether the client requests that its opens are durable: after a loss of all connections the
+    /// server preserves them for some time, with their byte-range locks, and the client reclaims
+    /// them. Only with leases. Default: yes. \[MS-SMB2\] 2.2.13.2.11
+    pub durable: bool,
+    /// Time for which the client tries to connect again after the loss of all connections of a
+    /// session that has open files or unanswered requests. Requests wait meanwhile. Zero does not
+    /// try, and requests fail at once. Default: 60 seconds, for which servers preserve durable
+    /// opens.
+    pub reconnect_timeout: Duration,
     /// Number of I/O threads of the client. 0 selects one for each processor, at most 4. Default:
     /// 0.
     pub threads: usize,
@@ -178,6 +191,9 @@ impl Default for Options {
             login_timeout: Duration::from_secs(30),
             request_timeout: Some(Duration::from_secs(60)),
             echo_interval: Duration::from_secs(60),
+            leases: true,
+            durable: true,
+            reconnect_timeout: Duration::from_secs(60),
             threads: 0,
             io: ring::Io::Auto,
         }
@@ -339,6 +355,28 @@ impl Options {
     #[must_use]
     pub fn echo_interval(mut self, echo_interval: Duration) -> Self {
         self.echo_interval = echo_interval;
+        self
+    }
+
+    /// Sets whether the client requests [leases](field@Self::leases) for the files that it opens.
+    #[must_use]
+    pub fn leases(mut self, leases: bool) -> Self {
+        self.leases = leases;
+        self
+    }
+
+    /// Sets whether the client requests [durable](field@Self::durable) opens.
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// Sets the time for which the client [tries to connect again](field@Self::reconnect_timeout)
+    /// after a loss of all connections; zero does not try.
+    #[must_use]
+    pub fn reconnect_timeout(mut self, reconnect_timeout: Duration) -> Self {
+        self.reconnect_timeout = reconnect_timeout;
         self
     }
 

@@ -17,6 +17,7 @@ use crate::Wait;
 use crate::error::{Cause, Error, unexpected};
 use crate::file::File;
 use crate::io::call::{Memory, Pending};
+use crate::io::opens::OpenState;
 use crate::metadata::Metadata;
 use crate::open_options::OpenOptions;
 use crate::path;
@@ -105,15 +106,17 @@ impl Share {
             }
             pattern => pattern.to_owned(),
         };
-        let create = Step::Create(options.create_request(path::to_wire(path)?, None));
+        let create = options.create_request(path::to_wire(path)?, None);
+        let open = OpenState::new(&self.inner.tree, create.clone(), None);
         let length = FIRST_LEN.min(self.session().negotiated().negotiated.max_transact);
         let first = query(FileRef::Previous, class, &pattern, length);
-        let done = self.start(vec![create, first], Memory::None).await;
+        let steps = vec![Step::Create(create), first];
+        let done = self.start_open(steps, Memory::None, &open).await;
         let failed = |cause: Cause| cause.of("list", path);
         let mut replies = done.replies.map_err(failed)?.into_iter();
         let created = first_created(replies.next()).map_err(failed)?;
         let mut listing = ReadDir {
-            directory: File::new(self, path, &created, &options),
+            directory: File::new(self, path, (&created, open), &options),
             pattern,
             class,
             entries: VecDeque::new(),
@@ -199,7 +202,7 @@ impl ReadDir {
         let share = self.directory.share();
         let length = NEXT_LEN.min(share.session().negotiated().negotiated.max_transact);
         let step = query(self.directory.file(), self.class, &self.pattern, length);
-        self.ahead = Some(share.start(vec![step], Memory::None));
+        self.ahead = Some(self.directory.start(vec![step], Memory::None));
     }
 
     fn parse(&mut self, bytes: &[u8]) -> Result<(), Cause> {

@@ -232,7 +232,9 @@ impl Share {
         answer: Result<Pending, Error>,
     ) -> Result<Option<Region>, Error> {
         let failed = |cause: Cause| cause.of("read", path);
-        let Done { replies, memory } = answer?.await;
+        let Done {
+            replies, memory, ..
+        } = answer?.await;
         let mut parts = memory.into_parts().into_iter();
         let mut replies = replies.map_err(failed)?.into_iter();
         take(&mut replies, &mut parts).map_err(failed)
@@ -305,7 +307,9 @@ async fn response(answer: Result<Pending, Error>) -> Result<Response, Cause> {
             is_proof: false,
         });
     };
-    let Done { replies, memory } = pending.await;
+    let Done {
+        replies, memory, ..
+    } = pending.await;
     let replies = match replies {
         Err(cause) if cause.is_of_connection() => return Err(cause),
         replies => replies.unwrap_or_default(),
@@ -358,6 +362,8 @@ mod tests {
             file_id: FileId::default(),
             oplock: OplockLevel::NONE,
             lease_state: None,
+            lease_epoch: None,
+            durable: None,
             action: 1,
             attributes: Attributes {
                 size,

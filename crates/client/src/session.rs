@@ -14,7 +14,7 @@ use wire::dialect::{Capabilities, Dialect};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::io::call::{Memory, Pending};
+use crate::io::call::{Memory, Pending, Requester as _};
 use crate::io::dispatch::Dispatch;
 use crate::io::message::Target;
 use crate::options::{Credentials, Options};
@@ -63,6 +63,14 @@ pub struct SessionInfo {
     pub server_guid: Guid,
     /// Capabilities that the server announced in the NEGOTIATE response. \[MS-SMB2\] 2.2.4
     pub capabilities: Capabilities,
+    /// Whether the client requests leases for the files that it opens: the options want that, and
+    /// the server supports it. The server decides for each open.
+    pub leases: bool,
+    /// Whether the client requests that its opens are durable. The server decides for each open.
+    pub durable: bool,
+    /// Count of losses of all connections after which the client connected again, and the session
+    /// continued.
+    pub resumptions: u64,
     /// Largest length of a READ in bytes that server and client accept.
     pub max_read: u32,
     /// Largest length of a WRITE in bytes that server and client accept.
@@ -110,10 +118,25 @@ impl Session {
         negotiated.dialect >= Dialect::SMB_3_0 && negotiated.capabilities.contains(multichannel)
     }
 
-    /// The CreateGuid by which the server recognizes a CREATE that is sent again; `None` if the
-    /// session never does that.
-    pub(crate) fn fresh_guid(&self) -> Option<Guid> {
-        self.may_replay().then(|| self.inner.client.fresh_guid())
+    /// The CreateGuid by which the server recognizes a CREATE that is sent again, and a durable
+    /// open; `None` if the session needs neither.
+    pub(crate) fn fresh_guid(&self, is_durable: bool) -> Option<Guid> {
+        let has_guids = self.negotiated().negotiated.dialect >= Dialect::SMB_3_0;
+        let is_used = self.may_replay() || is_durable && has_guids;
+        is_used.then(|| self.inner.client.fresh_guid())
+    }
+
+    /// Whether opens request leases: the options want that, and the server supports it.
+    /// \[MS-SMB2\] 3.2.4.3.8
+    pub(crate) fn has_leases(&self) -> bool {
+        let negotiated = &self.negotiated().negotiated;
+        let is_offered = negotiated.capabilities.contains(Capabilities::LEASING);
+        self.options().leases && is_offered && negotiated.dialect >= Dialect::SMB_2_1
+    }
+
+    /// Whether opens request durable opens.
+    pub(crate) fn has_durable_opens(&self) -> bool {
+        self.has_leases() && self.options().durable
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -142,8 +165,8 @@ impl Session {
         &self.inner.host
     }
 
-    /// Returns whether the last connection of the session was lost. Every request of the session
-    /// fails then.
+    /// Returns whether the last connection of the session was lost, and the client does not try to
+    /// connect again, or has given up. Every request of the session fails then.
     pub fn is_lost(&self) -> bool {
         self.dispatch().is_lost()
     }
@@ -170,6 +193,9 @@ impl Session {
             is_guest: session.is_guest,
             server_guid: negotiated.server_guid,
             capabilities: negotiated.capabilities,
+            leases: self.has_leases(),
+            durable: self.has_durable_opens(),
+            resumptions: self.dispatch().generation(),
             max_read: negotiated.max_read,
             max_write: negotiated.max_write,
             channels: channels.iter().map(info).collect(),

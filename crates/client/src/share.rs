@@ -18,8 +18,10 @@ use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{TreeId, Utf16};
 
 use crate::error::{Cause, Error, unexpected};
-use crate::io::call::{Memory, Pending, Requester, close_detached};
+use crate::io::call::{Memory, Pending};
 use crate::io::dispatch::Links;
+use crate::io::opens::{Objects, OpenState};
+use crate::io::tree::TreeState;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
@@ -43,9 +45,7 @@ pub struct Share {
 
 pub(crate) struct Inner {
     pub(crate) session: Session,
-    name: String,
-    tree: TreeId,
-    encrypt: bool,
+    pub(crate) tree: Arc<TreeState>,
     share_type: ShareType,
     maximal_access: AccessMask,
     /// The same share on the session that replaced a lost one.
@@ -113,12 +113,12 @@ impl Share {
                     encrypt,
                     "connected to a share"
                 );
+                let tree = TreeState::new(name, encrypt, tree);
+                session.dispatch().opens(|table| table.add_tree(&tree));
                 Ok(Self {
                     inner: Arc::new(Inner {
                         session: session.clone(),
-                        name: name.to_owned(),
                         tree,
-                        encrypt,
                         share_type,
                         maximal_access,
                         successor: OnceLock::new(),
@@ -134,7 +134,7 @@ impl Share {
 
     /// Returns the name of the share as the caller gave it to [`Session::share`].
     pub fn name(&self) -> &str {
-        &self.inner.name
+        &self.inner.tree.name
     }
 
     /// Returns the session through which the client is connected to the share.
@@ -154,21 +154,54 @@ impl Share {
 
     /// Starts a request of these steps.
     pub(crate) fn start(&self, steps: Vec<Step>, memory: Memory) -> Pending {
-        self.start_request(Request::new(Some(self.inner.tree), steps), memory)
+        self.start_on(Request::new(None, steps), memory, Objects::default())
+    }
+
+    /// Starts a request of these steps with a CREATE that makes an open. The open is in the table
+    /// of the session before its response can arrive, so that the client can reclaim it.
+    pub(crate) fn start_open(
+        &self,
+        steps: Vec<Step>,
+        memory: Memory,
+        open: &Arc<OpenState>,
+    ) -> Pending {
+        let dispatch = self.session().dispatch();
+        if dispatch.is_here() {
+            dispatch.add_open(open);
+        }
+        self.start_with(steps, memory, open)
+    }
+
+    /// Starts a request of these steps that uses an open.
+    pub(crate) fn start_with(
+        &self,
+        steps: Vec<Step>,
+        memory: Memory,
+        open: &Arc<OpenState>,
+    ) -> Pending {
+        let objects = Objects {
+            open: Some(Arc::clone(open)),
+            ..Objects::default()
+        };
+        self.start_on(Request::new(None, steps), memory, objects)
     }
 
     /// Starts a request.
-    pub(crate) fn start_request(&self, mut request: Request, memory: Memory) -> Pending {
-        request.tree = Some(self.inner.tree);
-        request.encrypt = self.inner.encrypt;
-        self.inner.session.dispatch().start(request, memory)
-    }
-
-    /// Closes a file in the background.
-    pub(crate) fn close_detached(&self, file: wire::FileId) {
-        let dispatch = self.inner.session.dispatch();
-        let requester = Arc::clone(dispatch) as Arc<dyn Requester>;
-        close_detached(&requester, Some(self.inner.tree), self.inner.encrypt, file);
+    pub(crate) fn start_on(
+        &self,
+        mut request: Request,
+        memory: Memory,
+        mut objects: Objects,
+    ) -> Pending {
+        let tree = &self.inner.tree;
+        // A tree that the server refused to connect again has no number. The request fails.
+        request.tree = tree.id().ok().or(Some(TreeId(0)));
+        request.encrypt = tree.encrypt;
+        objects.tree = Some(Arc::clone(tree));
+        self.inner
+            .session
+            .dispatch()
+            .start_on(request, memory, objects)
     }
 
     /// Queries the metadata of a file or directory. If the path is a link, returns the metadata of
@@ -314,9 +347,16 @@ impl Share {
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
             .follow(false);
         let step = set(FileInfoClass::RENAME.0, rename(to, replace)?);
-        self.alone("rename", from, &options, vec![step])
-            .await
-            .map(drop)
+        self.alone("rename", from, &options, vec![step]).await?;
+        self.has_renamed(&path::to_wire(from)?, &path::to_wire(to)?);
+        Ok(())
+    }
+
+    /// Changes the paths of the opens of a file or directory that was renamed. The paths are in the
+    /// form of the protocol.
+    pub(crate) fn has_renamed(&self, from: &str, to: &str) {
+        let dispatch = self.session().dispatch();
+        dispatch.renamed(&self.inner.tree, from, to);
     }
 
     /// Changes timestamps and attributes of a file or directory; values that are `None` in
@@ -341,17 +381,23 @@ impl Share {
 
     /// Largest READ in bytes.
     pub(crate) fn max_read(&self) -> u32 {
-        self.session().negotiated().max_read(self.inner.encrypt)
+        self.session()
+            .negotiated()
+            .max_read(self.inner.tree.encrypt)
     }
 
     /// Largest WRITE in bytes.
     pub(crate) fn max_write(&self) -> u32 {
-        self.session().negotiated().max_write(self.inner.encrypt)
+        self.session()
+            .negotiated()
+            .max_write(self.inner.tree.encrypt)
     }
 
     /// Whether messages of the share are signed or encrypted.
     pub(crate) fn is_protected(&self) -> bool {
-        self.session().negotiated().is_protected(self.inner.encrypt)
+        self.session()
+            .negotiated()
+            .is_protected(self.inner.tree.encrypt)
     }
 
     /// Queries the size and the free space of the volume of the share's root directory.
@@ -490,10 +536,16 @@ fn volume(replies: &[Reply]) -> Result<Volume, Cause> {
 impl Drop for Inner {
     fn drop(&mut self) {
         let dispatch = self.session.dispatch();
-        if dispatch.is_here() {
-            let mut request = Request::new(Some(self.tree), vec![Step::TreeDisconnect]);
-            request.encrypt = self.encrypt;
-            drop(dispatch.start(request, Memory::None));
+        if dispatch.is_here()
+            && let Ok(id) = self.tree.id()
+        {
+            let mut request = Request::new(Some(id), vec![Step::TreeDisconnect]);
+            request.encrypt = self.tree.encrypt;
+            let objects = Objects {
+                tree: Some(Arc::clone(&self.tree)),
+                ..Objects::default()
+            };
+            drop(dispatch.start_on(request, Memory::None, objects));
         }
     }
 }

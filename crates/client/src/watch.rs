@@ -124,7 +124,7 @@ fn ask(directory: &File, recursive: bool, filter: CompletionFilter) -> Pending {
     };
     let mut request = Request::new(None, vec![step]);
     request.timeout = Some(None);
-    share.start_request(request, Memory::None)
+    directory.start_request(request, Memory::None)
 }
 
 fn parse(bytes: &[u8]) -> Result<Vec<Change>, Cause> {

@@ -73,7 +73,8 @@ fn a_cut_fails_what_is_under_way_and_what_comes_after() {
     let proxy = Proxy::new(rig.port());
     std::fs::write(rig.path("file"), pattern(64 << 20, 1)).expect("a file");
     for _ in 0..5 {
-        let session = connect(proxy.port, options()).expect("a session");
+        let once = options().reconnect_timeout(Duration::ZERO);
+        let session = connect(proxy.port, once).expect("a session");
         let share = session.share(SHARE).wait().expect("a share");
         let open = OpenOptions::new().read(true);
         let file = share.open("file", &open).wait().expect("open");

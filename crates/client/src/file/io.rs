@@ -219,8 +219,7 @@ impl File {
             length: u32::try_from(region.len()).expect("a piece is no longer than a READ"),
             minimum: 0,
         };
-        let memory = Memory::Destination(region);
-        self.inner.share.start(vec![step], memory)
+        self.start(vec![step], Memory::Destination(region))
     }
 
     /// Starts a READ of one piece into memory of the channel.
@@ -231,7 +230,7 @@ impl File {
             length: u32::try_from(len).expect("a piece is no longer than a READ"),
             minimum: 0,
         };
-        self.inner.share.start(vec![step], Memory::Wanted(len))
+        self.start(vec![step], Memory::Wanted(len))
     }
 
     /// Starts a WRITE of one piece.
@@ -254,7 +253,7 @@ impl File {
         };
         let mut request = Request::new(None, vec![step]);
         request.behind = behind;
-        self.inner.share.start_request(request, memory)
+        self.start_request(request, memory)
     }
 
     async fn read_region(

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use proto::client::{Request, Step};
+use wire::Status;
 use wire::lock::{LockElement, LockFlags};
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::file::File;
-use crate::io::call::Memory;
+use crate::io::call::{Memory, Pending};
 
 /// Length of Open.LockSequenceArray. \[MS-SMB2\] 3.3.1.10
 const LOCK_SEQUENCES: u32 = 64;
@@ -20,6 +21,14 @@ pub enum LockKind {
     Shared,
     /// Only the open that holds the lock may read or write the range.
     Exclusive,
+}
+
+/// Whether another lock denies a LOCK.
+fn is_conflict(cause: &Cause) -> bool {
+    let status = cause.status();
+    status.is_some_and(|status| {
+        [Status::LOCK_NOT_GRANTED, Status::FILE_LOCK_CONFLICT].contains(&status)
+    })
 }
 
 impl File {
@@ -55,7 +64,8 @@ impl File {
     /// in the low 4 bits, LockSequenceNumber. 0 if the session sends no request again.
     /// \[MS-SMB2\] 2.2.26, 3.2.4.19
     fn next_lock_sequence(&self) -> u32 {
-        if !self.inner.share.session().may_replay() {
+        let is_durable = self.inner.open.durable().is_some();
+        if !self.inner.share.session().may_replay() && !is_durable {
             return 0;
         }
         let count = self.inner.locks.fetch_add(1, Ordering::Relaxed);
@@ -75,6 +85,40 @@ impl File {
             length: range.end.saturating_sub(range.start),
             flags,
         };
+        self.inner.open.locks();
+        let done = self.start_lock(element, wait).await;
+        let was_repeated = done.was_repeated;
+        let result = done.only().0.map(drop);
+        let result = match result {
+            Err(cause) if was_repeated && is_conflict(&cause) => {
+                self.lock_again(element, wait, cause).await
+            }
+            result => result,
+        };
+        result.map_err(|cause| self.failed(operation, cause))
+    }
+
+    /// Handles a conflict of a LOCK that was sent a second time, after a loss of the connection:
+    /// without LockSequence verification the lock conflicts with itself if the server executed the
+    /// first one. Then the open has the lock, and can release it and acquire it again.
+    async fn lock_again(
+        &self,
+        element: LockElement,
+        wait: bool,
+        conflict: Cause,
+    ) -> Result<(), Cause> {
+        let unlock = LockElement {
+            flags: LockFlags::UNLOCK,
+            ..element
+        };
+        match self.start_lock(unlock, false).await.only().0 {
+            Ok(_) => self.start_lock(element, wait).await.only().0.map(drop),
+            Err(cause) if cause.is_of_connection() => Err(cause),
+            Err(_) => Err(conflict),
+        }
+    }
+
+    fn start_lock(&self, element: LockElement, wait: bool) -> Pending {
         let step = Step::Lock {
             file: self.file(),
             sequence: self.next_lock_sequence(),
@@ -82,10 +126,6 @@ impl File {
         };
         let mut request = Request::new(None, vec![step]);
         request.timeout = wait.then_some(None);
-        let pending = self.inner.share.start_request(request, Memory::None);
-        let (reply, _) = pending.await.only();
-        reply
-            .map(drop)
-            .map_err(|cause| self.failed(operation, cause))
+        self.start_request(request, Memory::None)
     }
 }

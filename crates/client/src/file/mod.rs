@@ -1,6 +1,7 @@
 //! An open file.
 
 pub(crate) mod io;
+pub(crate) mod lease;
 pub(crate) mod lock;
 mod ranges;
 
@@ -8,15 +9,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use proto::client::Step;
-use proto::client::request::{Attributes, Created, FileRef, Reply};
-use wire::FileId;
+use proto::client::request::{
+    Attributes, Create, Created, Durability, FileRef, LeaseRequest, Reply,
+};
+use proto::client::{Request, Step};
+use wire::access::OplockLevel;
+use wire::create_context::LeaseState as Rights;
 use wire::fscc::{FileEndOfFileInformation, FileInfoClass, FileStandardInformation, InfoType};
 use wire::fscc::{FileInternalInformation, FileNetworkOpenInformation};
 use wire::fsctl::CtlCode;
+use wire::tree_connect::ShareType;
+use wire::{FileId, Status};
 
 use crate::error::{Cause, Error, unexpected};
 use crate::io::call::{Done, Memory, Pending};
+use crate::io::leases::LeaseState;
+use crate::io::opens::{Objects, OpenState};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
 use crate::path;
@@ -28,6 +36,11 @@ const NETWORK_OPEN_LEN: u32 = 56;
 /// An open file or directory on a server. A clone is cheap and refers to the same open. Dropping
 /// the last clone closes the file in the background; [`close`](Self::close) waits for the response
 /// of the server and returns its error.
+///
+/// A file stays valid after a loss of all connections, if its open is durable
+/// ([`durable_timeout`](Self::durable_timeout)) or only reads a file that has not changed. Requests
+/// wait until the client is connected again. If the server closed the file, requests fail with
+/// [`Error::Lost`].
 #[derive(Clone)]
 pub struct File {
     inner: Arc<Inner>,
@@ -36,7 +49,9 @@ pub struct File {
 struct Inner {
     share: Share,
     path: String,
+    /// FileId that the CREATE returned. Requests get the current one when they are sent.
     id: FileId,
+    open: Arc<OpenState>,
     /// Attributes in the response to the CREATE.
     opened: Attributes,
     is_append: bool,
@@ -54,24 +69,103 @@ impl Share {
     /// The file does not exist, exists already (with `create_new`), the user lacks the right, or
     /// another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
-        let guid = self.session().fresh_guid();
-        let create = options.create_request(path::to_wire(path)?, guid);
-        let pending = self.start(vec![Step::Create(create)], Memory::None);
-        let (reply, _) = pending.await.only();
-        match reply.map_err(|cause| cause.of("open", path))? {
-            Reply::Created(created) => Ok(File::new(self, path, &created, options)),
-            _ => Err(unexpected().of("open", path)),
+        let wire = path::to_wire(path)?;
+        let (mut open, mut done) = self.try_open(&wire, options, false).await;
+        if open.is_refused(&done) {
+            // Another file has taken the place of the one with the lease of the path.
+            (open, done) = self.try_open(&wire, options, true).await;
         }
+        let was_repeated = done.was_repeated;
+        match done.only().0 {
+            Ok(Reply::Created(created)) => Ok(File::new(self, path, (&created, open), options)),
+            Ok(_) => Err(unexpected().of("open", path)),
+            Err(cause) if was_repeated && is_collision(&cause) => {
+                let why = "the connection was lost while the server created the file";
+                Err(Cause::Lost(why.into()).of("open", path))
+            }
+            Err(cause) => Err(cause.of("open", path)),
+        }
+    }
+
+    /// Sends the CREATE of a path. `is_own`: with a lease that no other open has.
+    async fn try_open(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        is_own: bool,
+    ) -> (Arc<OpenState>, Done) {
+        let (create, lease) = self.create_request(path, options, is_own);
+        let open = OpenState::new(&self.inner.tree, create.clone(), lease);
+        let pending = self.start_open(vec![Step::Create(create)], Memory::None, &open);
+        let done = pending.await;
+        (open, done)
+    }
+
+    /// The CREATE of a path, with a lease and the request for a durable open where the server
+    /// supports that. \[MS-SMB2\] 3.2.4.3.5, 3.2.4.3.8
+    fn create_request(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        is_own: bool,
+    ) -> (Create, Option<Arc<LeaseState>>) {
+        let session = self.session();
+        let dispatch = session.dispatch();
+        let is_disk = self.share_type() == ShareType::DISK && dispatch.is_here();
+        let may_cache = is_disk && session.has_leases() && options.may_cache();
+        let rights = options.lease;
+        let is_durable = may_cache
+            && rights.contains(Rights::HANDLE_CACHING)
+            && options.durable
+            && session.has_durable_opens();
+        let guid = session.fresh_guid(is_durable);
+        let mut create = options.create_request(path.to_owned(), guid);
+        if !may_cache || rights.is_empty() {
+            return (create, None);
+        }
+        let fresh = session.inner.client.fresh_guid();
+        let lease = dispatch.lease_for(&self.inner.tree, path, fresh, is_own);
+        create.oplock = OplockLevel::LEASE;
+        create.lease = Some(LeaseRequest::new(lease.key, rights.0));
+        create.driver_acknowledges = true;
+        if is_durable {
+            create.durable = Durability::Request;
+        }
+        (create, Some(lease))
     }
 }
 
+impl OpenState {
+    /// Whether the server refused the CREATE because its lease belongs to another file.
+    /// \[MS-SMB2\] 3.3.5.9.11
+    fn is_refused(&self, done: &Done) -> bool {
+        let status = |reply: &Result<Reply, Cause>| reply.as_ref().err().and_then(Cause::status);
+        let lease = self.lease.as_ref();
+        let is_shared = lease.is_some_and(|lease| lease.now().is_granted());
+        let first = done.replies.as_ref().ok().and_then(|it| it.first());
+        is_shared && first.and_then(status) == Some(Status::INVALID_PARAMETER)
+    }
+}
+
+/// Whether a CREATE failed because the file exists.
+fn is_collision(cause: &Cause) -> bool {
+    cause.status() == Some(Status::OBJECT_NAME_COLLISION)
+}
+
 impl File {
-    pub(crate) fn new(share: &Share, path: &str, created: &Created, options: &OpenOptions) -> Self {
+    /// The file of a response to a CREATE, and its open.
+    pub(crate) fn new(
+        share: &Share,
+        path: &str,
+        (created, open): (&Created, Arc<OpenState>),
+        options: &OpenOptions,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 share: share.clone(),
                 path: path.to_owned(),
                 id: created.file_id,
+                open,
                 opened: created.attributes,
                 is_append: options.append,
                 is_write_through: options.write_through,
@@ -93,6 +187,29 @@ impl File {
 
     pub(crate) fn file(&self) -> FileRef {
         FileRef::Id(self.inner.id)
+    }
+
+    /// The open, as it outlives its connection.
+    pub(crate) fn open_state(&self) -> &Arc<OpenState> {
+        &self.inner.open
+    }
+
+    /// Starts a request of these steps.
+    pub(crate) fn start(&self, steps: Vec<Step>, memory: Memory) -> Pending {
+        self.start_request(Request::new(None, steps), memory)
+    }
+
+    /// Starts a request.
+    pub(crate) fn start_request(&self, request: Request, memory: Memory) -> Pending {
+        let is_write = matches!(request.steps[..], [Step::Write { .. }]);
+        let is_counted = is_write && self.inner.share.session().dispatch().is_here();
+        let lease = self.inner.open.lease.as_ref().filter(|_| is_counted);
+        let objects = Objects {
+            tree: None,
+            open: Some(Arc::clone(&self.inner.open)),
+            _write: lease.map(LeaseState::begin_write),
+        };
+        self.inner.share.start_on(request, memory, objects)
     }
 
     pub(crate) fn is_write_through(&self) -> bool {
@@ -176,7 +293,7 @@ impl File {
             additional: 0,
             length,
         };
-        self.inner.share.start(vec![step], Memory::None)
+        self.start(vec![step], Memory::None)
     }
 
     /// Truncates or extends the file to `len` bytes. New bytes are zeros.
@@ -216,7 +333,30 @@ impl File {
     /// open of the file denies the rename.
     pub async fn rename(&self, to: &str, replace: bool) -> Result<(), Error> {
         let buffer = crate::share::rename(to, replace)?;
-        self.set("rename", FileInfoClass::RENAME, buffer).await
+        let target = path::to_wire(to)?;
+        let renamed = self.set("rename", FileInfoClass::RENAME, buffer.clone());
+        if let Err(error) = renamed.await {
+            // The server may have renamed the file before the connection was lost.
+            if !error.is_lost() || self.inner.open.file_id().is_err() {
+                return Err(error);
+            }
+            if !self.is_at(to).await? {
+                self.set("rename", FileInfoClass::RENAME, buffer).await?;
+            }
+        }
+        let from = self.inner.open.path();
+        self.inner.share.has_renamed(&from, &target);
+        Ok(())
+    }
+
+    /// Whether the path is that of this file.
+    async fn is_at(&self, path: &str) -> Result<bool, Error> {
+        let own = self.metadata().await?.file_id;
+        match self.inner.share.symlink_metadata(path).await {
+            Ok(found) => Ok(own.is_some() && found.file_id == own),
+            Err(error) if error.is_lost() => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Sends an FSCTL. Returns its output, and whether the output is truncated.
@@ -232,13 +372,7 @@ impl File {
             input,
             max_output,
         };
-        match self
-            .inner
-            .share
-            .start(vec![step], Memory::None)
-            .await
-            .only()
-        {
+        match self.start(vec![step], Memory::None).await.only() {
             (Ok(Reply::Ioctl(output, has_more)), _) => Ok((output, has_more)),
             (Ok(_), _) => Err(unexpected()),
             (Err(cause), _) => Err(cause),
@@ -277,12 +411,7 @@ impl File {
     }
 
     async fn ask(&self, operation: &'static str, step: Step) -> Result<Reply, Error> {
-        let (reply, _) = self
-            .inner
-            .share
-            .start(vec![step], Memory::None)
-            .await
-            .only();
+        let (reply, _) = self.start(vec![step], Memory::None).await.only();
         reply.map_err(|cause| self.failed(operation, cause))
     }
 }
@@ -299,7 +428,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if !self.is_closed.swap(true, Ordering::SeqCst) && self.share.session().dispatch().is_here()
         {
-            self.share.close_detached(self.id);
+            let step = Step::Close {
+                file: FileRef::Id(self.id),
+                query: false,
+            };
+            drop(self.share.start_with(vec![step], Memory::None, &self.open));
         }
     }
 }

@@ -12,6 +12,7 @@ use wire::lock::{LockElement, LockFlags};
 use wire::{FileId, TreeId};
 
 use crate::error::Cause;
+use crate::io::opens::Objects;
 use crate::io::slot::{Filler, GivenUp, Pickup, slot};
 
 /// Cost of a request beside its data, in bytes. It spreads requests without data over channels.
@@ -24,6 +25,9 @@ pub(crate) trait Requester: Send + Sync {
 
     /// Starts a request.
     fn request(self: Arc<Self>, request: Request, memory: Memory) -> Pending;
+
+    /// Number of the current session: the count of sessions that were lost before it.
+    fn generation(&self) -> u64;
 
     /// Cancels a request whose caller does not wait for the response any more.
     fn cancel(&self, id: RequestId);
@@ -110,9 +114,21 @@ pub(crate) struct Done {
     pub(crate) replies: Result<Vec<Result<Reply, Cause>>, Cause>,
     /// Memory of the request.
     pub(crate) memory: Memory,
+    /// Whether the client sent the request, lost the connection, and sent it again. Its effect may
+    /// be that of the first time.
+    pub(crate) was_repeated: bool,
 }
 
 impl Done {
+    /// The result of a request without a response.
+    fn failed(cause: Cause, memory: Memory) -> Self {
+        Self {
+            replies: Err(cause),
+            memory,
+            was_repeated: false,
+        }
+    }
+
     /// The result of the only step, or of the first that failed, or of the last.
     pub(crate) fn only(self) -> (Result<Reply, Cause>, Memory) {
         let reply = match self.replies {
@@ -147,6 +163,16 @@ pub(crate) struct Call {
     pub(crate) memory: Memory,
     /// Cost for the choice of a channel, in bytes.
     pub(crate) cost: u64,
+    /// The tree connect and the open of the request.
+    pub(crate) objects: Objects,
+    /// Number of the session for which the request has the numbers of its tree and its open.
+    pub(crate) generation: u64,
+    /// Whether the request is part of a login in place of a lost session.
+    pub(crate) is_resuming: bool,
+    /// As [`Done::was_repeated`].
+    pub(crate) was_repeated: bool,
+    /// Whether the request opens the file of `objects`.
+    opens: bool,
     requester: Arc<dyn Requester>,
     cleanup: Cleanup,
     waiting: Filler<Done>,
@@ -166,13 +192,25 @@ enum Cleanup {
 
 impl Call {
     /// Completes the call.
-    pub(crate) fn finish(self, done: Done) {
+    pub(crate) fn finish(self, mut done: Done) {
         let Self {
             cleanup,
             requester,
             waiting,
+            objects,
+            was_repeated,
+            opens,
             ..
         } = self;
+        done.was_repeated = was_repeated;
+        if let (true, Some(open), Ok(replies)) = (opens, &objects.open, &done.replies)
+            && let Some(Ok(Reply::Created(created))) = replies.first()
+        {
+            // Before the channel can leave the session, so that the open is in the table then.
+            open.opened(created);
+        }
+        // A WRITE is done before its caller continues.
+        drop(objects);
         if let Err(done) = waiting.fill(done) {
             clean_up(&cleanup, &requester, done);
         }
@@ -187,10 +225,80 @@ impl Call {
     /// Fails the call.
     pub(crate) fn fail(mut self, cause: Cause) {
         let memory = std::mem::take(&mut self.memory);
+        self.finish(Done::failed(cause, memory));
+    }
+
+    /// Completes a call that needs no response of the server.
+    fn succeed(mut self, reply: Reply) {
+        let memory = std::mem::take(&mut self.memory);
         self.finish(Done {
-            replies: Err(cause),
-            memory,
+            replies: Ok(vec![Ok(reply)]),
+            ..Done::failed(Cause::Canceled, memory)
         });
+    }
+
+    /// Gives the request the numbers of its tree and its open in the session number `generation`.
+    /// Returns `None` if the call is completed, because the server has closed one of them.
+    pub(crate) fn in_session(mut self: Box<Self>, generation: u64) -> Option<Box<Self>> {
+        let is_old = self.generation != generation;
+        self.generation = generation;
+        let request = self.request.as_mut().expect("no channel has the call");
+        match renumber(request, &self.objects, is_old) {
+            Ok(()) => Some(self),
+            Err(_) if matches!(request.steps[..], [Step::Close { .. }]) => {
+                self.succeed(Reply::Closed(None));
+                None
+            }
+            Err(reason) => {
+                self.fail(Cause::Lost(reason));
+                None
+            }
+        }
+    }
+}
+
+/// Sets the numbers of the tree and the open. `is_old`: whether the request has those of another
+/// session.
+fn renumber(request: &mut Request, objects: &Objects, is_old: bool) -> Result<(), Arc<str>> {
+    let unknown = || Arc::from("the server has closed the session of the request");
+    match (&objects.tree, request.tree) {
+        (Some(tree), _) => request.tree = Some(tree.id()?),
+        (None, Some(_)) if is_old => return Err(unknown()),
+        (None, _) => {}
+    }
+    for step in &mut request.steps {
+        let Some(FileRef::Id(id)) = file_of(step) else {
+            continue;
+        };
+        match &objects.open {
+            Some(open) => *id = open.file_id()?,
+            None if is_old => return Err(unknown()),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// The file of a step.
+fn file_of(step: &mut Step) -> Option<&mut FileRef> {
+    match step {
+        Step::Close { file, .. }
+        | Step::Flush(file)
+        | Step::Read { file, .. }
+        | Step::Write { file, .. }
+        | Step::QueryDirectory { file, .. }
+        | Step::QueryInfo { file, .. }
+        | Step::SetInfo { file, .. }
+        | Step::ChangeNotify { file, .. }
+        | Step::Lock { file, .. } => Some(file),
+        Step::Ioctl { file, .. } => file.as_mut(),
+        Step::TreeConnect(_)
+        | Step::TreeDisconnect
+        | Step::Logoff
+        | Step::Echo
+        | Step::Create(_)
+        | Step::AcknowledgeOplock { .. }
+        | Step::AcknowledgeLease { .. } => None,
     }
 }
 
@@ -215,7 +323,7 @@ fn clean_up(cleanup: &Cleanup, requester: &Arc<dyn Requester>, done: Done) {
 }
 
 /// Closes a file in the background.
-pub(crate) fn close_detached(
+fn close_detached(
     requester: &Arc<dyn Requester>,
     tree: Option<TreeId>,
     encrypt: bool,
@@ -253,10 +361,8 @@ impl Future for Pending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
         let pickup = Pin::new(&mut self.pickup);
         pickup.poll(context).map(|done| {
-            done.unwrap_or_else(|_| Done {
-                replies: Err(Cause::Lost("the client was closed".into())),
-                memory: Memory::None,
-            })
+            let closed = || Cause::Lost("the client was closed".into());
+            done.unwrap_or_else(|_| Done::failed(closed(), Memory::None))
         })
     }
 }
@@ -279,6 +385,7 @@ pub(crate) fn call(
     requester: &Arc<dyn Requester>,
     request: Request,
     memory: Memory,
+    objects: Objects,
 ) -> (Box<Call>, Pending) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let id = RequestId(LAST.fetch_add(1, Ordering::Relaxed) + 1);
@@ -294,6 +401,11 @@ pub(crate) fn call(
     let call = Call {
         id,
         cost: COST + memory.len() as u64,
+        objects,
+        generation: requester.generation(),
+        is_resuming: false,
+        was_repeated: false,
+        opens: matches!(request.steps.first(), Some(Step::Create(_))),
         cleanup,
         request: Some(request),
         memory,

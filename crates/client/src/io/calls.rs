@@ -34,7 +34,11 @@ impl Outcome {
             Self::Lost(..) => Err(Cause::Lost("the connection was closed".into())),
         };
         let memory = std::mem::take(&mut call.memory);
-        call.finish(Done { replies, memory });
+        call.finish(Done {
+            replies,
+            memory,
+            was_repeated: false,
+        });
     }
 }
 
@@ -130,6 +134,11 @@ impl Calls {
         if let Outcome::Lost(request, fate) = outcome {
             self.lost.push((call, request, fate));
         }
+    }
+
+    /// Whether requests are stored that another channel may send again.
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     /// Takes the stored requests.
@@ -293,10 +302,12 @@ mod tests {
     use super::*;
     use crate::io::call::{Requester, call};
     use crate::io::dispatch::Dispatch;
+    use crate::io::opens::Objects;
 
     fn with_call(memory: Memory) -> (Calls, RequestId, crate::io::call::Pending) {
         let request = Request::new(None, vec![Step::Echo]);
-        let (call, pending) = call(&(Dispatch::new() as Arc<dyn Requester>), request, memory);
+        let requester = Dispatch::new() as Arc<dyn Requester>;
+        let (call, pending) = call(&requester, request, memory, Objects::default());
         let id = call.id;
         let mut calls = Calls::new(false);
         calls.insert(call);

@@ -14,7 +14,8 @@ use crypto::Cipher;
 use net::{Framing, Outbox, Stream, TimeoutHandler, Timer, Transport};
 use proto::client::effect::Leg;
 use proto::client::{
-    Connection, Effect, Effects, Expect, Fate, Negotiated, RequestId, Role, Session, Violation,
+    Connection, Effect, Effects, Expect, Fate, LeaseBreak, Negotiated, RequestId, Role, Session,
+    Violation,
 };
 use proto::effect::{Inbound, Outbound};
 use proto::time::Instant;
@@ -29,7 +30,8 @@ use crate::io::call::Call;
 use crate::io::calls::{Calls, Outcome};
 use crate::io::connect;
 use crate::io::context::ThreadContext;
-use crate::io::dispatch::{ChannelHandle, ChannelKey};
+use crate::io::dispatch::{ChannelHandle, ChannelKey, Left};
+use crate::io::leases::{self, Breaking, Callback};
 use crate::io::message::{Open, Target, ThreadMailbox};
 use crate::io::rdma_registration::{Registrations, released};
 use crate::io::slot::{Filler, slot};
@@ -81,6 +83,15 @@ pub(crate) struct State {
     reason: Option<ConnectCause>,
 }
 
+/// What follows the end of a channel.
+pub(crate) enum Next {
+    Nothing,
+    /// A channel to open in its place.
+    Replace(Box<Open>),
+    /// It was the last one: the client resumes the session by this target.
+    Resume(Box<Target>),
+}
+
 /// Connects a channel. One that replaces a lost channel waits for `after`, and tries until it
 /// connects or the session has no use for it any more.
 pub(crate) async fn connect(
@@ -90,12 +101,17 @@ pub(crate) async fn connect(
 ) -> Option<Rc<Channel>> {
     let Open {
         target,
-        role,
+        mut role,
         ready,
     } = open;
     let connected = loop {
         if !after.is_zero() {
             thread.handle.sleep(after).await;
+            if target.dispatch.is_resuming() {
+                continue;
+            }
+            // The session may have been resumed meanwhile.
+            role = Role::Binding(target.dispatch.current_session()?);
         }
         debug!(address = %target.address, transport = %target.transport, "opening a connection");
         let connected = connect::stream(&thread.handle, &target).await;
@@ -365,12 +381,7 @@ impl Channel {
                         "the server breaks an oplock that was not requested"
                     );
                 }
-                Effect::LeaseBreak { key, state } => {
-                    debug!(
-                        ?key,
-                        state, "the server breaks a lease that was not requested"
-                    );
-                }
+                Effect::LeaseBreak(notification) => self.break_lease(notification),
                 Effect::Disconnect(violation) => {
                     debug!(peer = %self.handle.peer, reason = %violation, "disconnecting");
                     set_reason(state, ConnectCause::Violation(violation));
@@ -470,8 +481,12 @@ impl Channel {
         self.log_ready(session);
         let channel = Arc::clone(&self.handle);
         let is_wanted = self.target.dispatch.joined(channel, session);
+        let result = match is_wanted {
+            true => Ok(()),
+            false => Err(ConnectCause::Violation(Violation::Asked)),
+        };
         let is_heard = match state.ready.take() {
-            Some(ready) => ready.fill(Ok(())).is_ok(),
+            Some(ready) => ready.fill(result).is_ok(),
             None => true,
         };
         self.has_joined.set(is_wanted);
@@ -615,10 +630,12 @@ impl Channel {
 
     /// Removes the ended channel from the session, and passes its pending requests to other
     /// channels.
-    /// Returns a channel to open in its place if that is useful.
-    pub(crate) fn settle(&self) -> Option<Open> {
+    /// Returns what follows.
+    pub(crate) fn settle(&self) -> Next {
         let reason = self.reason();
-        let is_useful = self.target.dispatch.left(self.handle.key, &reason);
+        let has_lost = self.state.borrow().calls.has_lost();
+        let (key, may_resume) = (self.handle.key, self.may_resume());
+        let left = (self.target.dispatch).left(key, &reason, may_resume, has_lost);
         let mut state = self.state.borrow_mut();
         if let Some(ready) = state.ready.take() {
             set_reason(&mut state, ConnectCause::Violation(Violation::Closed));
@@ -639,12 +656,73 @@ impl Channel {
         if self.has_joined.get() {
             self.log_end(&reason);
         }
-        let session = self.target.dispatch.session().filter(|_| is_useful)?;
-        Some(Open {
-            target: self.target.clone(),
-            role: Role::Binding(Arc::clone(session)),
-            ready: slot().0,
-        })
+        let target = self.target.clone();
+        match (left, target.dispatch.current_session()) {
+            (Left::Replace, Some(session)) => Next::Replace(Box::new(Open {
+                target,
+                role: Role::Binding(session),
+                ready: slot().0,
+            })),
+            (Left::Resume, _) => Next::Resume(Box::new(target)),
+            _ => Next::Nothing,
+        }
+    }
+
+    /// Whether the client resumes the session after the loss of this channel: the connection broke.
+    /// A server that violates the protocol or ends the session would do that again.
+    fn may_resume(&self) -> bool {
+        let is_broken = match &self.state.borrow().reason {
+            Some(ConnectCause::Violation(violation)) => {
+                matches!(violation, Violation::Closed | Violation::TimedOut)
+            }
+            Some(ConnectCause::Io(_)) => true,
+            None => false,
+        };
+        is_broken && self.has_joined.get() && !self.target.reconnect_timeout.is_zero()
+    }
+
+    /// Runs the callbacks of a lease that the server breaks, waits for its WRITEs in flight, and
+    /// acknowledges the break. \[MS-SMB2\] 3.2.5.19.2
+    fn break_lease(&self, notification: LeaseBreak) {
+        let dispatch = Arc::clone(&self.target.dispatch);
+        let Breaking {
+            lease,
+            event,
+            callbacks,
+        } = dispatch.break_lease(&notification);
+        debug!(from = ?event.from, to = ?event.to, "the server breaks a lease");
+        let writes = lease.as_ref().and_then(|lease| lease.writes_done());
+        if callbacks.is_empty() && writes.is_none() {
+            if notification.must_be_acknowledged {
+                dispatch.acknowledge(lease.as_ref(), &notification);
+            }
+            return;
+        }
+        let handle = self.io().clone();
+        self.io().spawn(async move {
+            if !callbacks.is_empty() {
+                // A callback may block, for example to write back cached data.
+                handle.blocking(move || run_all(&callbacks, event)).await;
+            }
+            // WRITEs of the callbacks and earlier ones.
+            let last = lease.as_ref().and_then(|lease| lease.writes_done());
+            for done in writes.into_iter().chain(last) {
+                let _ = done.await;
+            }
+            if notification.must_be_acknowledged {
+                dispatch.acknowledge(lease.as_ref(), &notification);
+            }
+        });
+    }
+}
+
+/// Runs callbacks of the program. One that panics does not prevent the acknowledgment.
+fn run_all(callbacks: &[Callback], event: leases::LeaseBreak) {
+    for callback in callbacks {
+        let run = std::panic::AssertUnwindSafe(|| callback(event));
+        if std::panic::catch_unwind(run).is_err() {
+            warn!("a callback for the break of a lease panicked");
+        }
     }
 }
 

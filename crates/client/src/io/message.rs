@@ -44,6 +44,9 @@ pub(crate) struct Target {
     pub(crate) tcp: TcpOptions,
     pub(crate) quic: QuicSettings,
     pub(crate) connect_timeout: Duration,
+    /// Time for which the client tries to log in again after the loss of all channels. Zero: it
+    /// does not.
+    pub(crate) reconnect_timeout: Duration,
     pub(crate) config: Arc<Config>,
     pub(crate) credentials: Arc<dyn auth::InitiatorProvider>,
     pub(crate) dispatch: Arc<Dispatch>,

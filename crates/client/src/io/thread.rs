@@ -12,10 +12,11 @@ use std::time::Duration;
 use proto::client::Fate;
 use ring::{Io, PoolConfig, Receiver, Runtime, Sender, Signal, mailbox};
 
-use crate::io::channel::{self, Channel};
+use crate::io::channel::{self, Channel, Next};
 use crate::io::context::ThreadContext;
 use crate::io::dispatch::{ChannelKey, ChannelMessage};
-use crate::io::message::{Message, Open};
+use crate::io::message::{Message, Open, Target};
+use crate::io::resume;
 use crate::io::slot::Filler;
 
 /// Time limit of pending requests when the client is closed.
@@ -157,6 +158,14 @@ impl Thread {
         self.context.handle.spawn(Rc::clone(self).run(open, after));
     }
 
+    /// Resumes the session of a channel that was its last one.
+    fn resume(self: &Rc<Self>, target: Target) {
+        let thread = Rc::clone(self);
+        let open = move |open| thread.open(open, Duration::ZERO);
+        let handle = self.context.handle.clone();
+        self.context.handle.spawn(resume::run(handle, target, open));
+    }
+
     async fn run(self: Rc<Self>, open: Open, after: Duration) {
         let Some(channel) = channel::connect(&self.context, open, after).await else {
             return;
@@ -200,8 +209,10 @@ struct Leave<'a> {
 impl Leave<'_> {
     /// Settles the calls of the channel, and opens another one in its place where that is of use.
     fn settle(&self) {
-        if let Some(open) = self.channel.settle() {
-            self.thread.open(open, channel::REOPEN_AFTER);
+        match self.channel.settle() {
+            Next::Nothing => {}
+            Next::Replace(open) => self.thread.open(*open, channel::REOPEN_AFTER),
+            Next::Resume(target) => self.thread.resume(*target),
         }
     }
 }

@@ -8,6 +8,8 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use wire::create_context::LeaseState;
+
 use crate::error::Error;
 use crate::file::File;
 use crate::io::call::Done;
@@ -136,7 +138,9 @@ impl<'a> Opens<'a> {
 }
 
 async fn open(first: File, purpose: Use) -> Option<File> {
-    let (path, options) = (first.path(), OpenOptions::new());
+    // The lease of the first open serves for both.
+    let options = OpenOptions::new().lease(LeaseState::NONE);
+    let path = first.path();
     let options = match purpose {
         Use::Read => options.read(true),
         Use::Write => options.write(true),

@@ -6,7 +6,8 @@
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
-use wire::create_context::{self, Lease, MaximalAccessResponse, name};
+use wire::create_context::{self, DurableResponseV2, Lease, MaximalAccessResponse, name};
+use wire::lock::LockFlags;
 use wire::{
     DecodeError, FileId, Status, change_notify, close, create, echo, error_response, flush, ioctl,
     lock, logoff, oplock_break, query_directory, query_info, read, set_info, tree_connect,
@@ -14,7 +15,9 @@ use wire::{
 };
 
 use super::message::Message;
-use super::request::{Attributes, Create, Created, Failure, ReadData, Reply, Request, Step};
+use super::request::{
+    Attributes, Create, Created, Durability, DurableGrant, Failure, ReadData, Reply, Request, Step,
+};
 
 /// Largest error data in bytes that a failure carries: limits of a copy, the target of a link.
 const ERROR_DATA_MAX: usize = 64 * 1024;
@@ -26,6 +29,11 @@ pub(super) fn was_done_before(request: &Request, step: &Step, status: Status) ->
     match (step, status) {
         (Step::Close { .. }, Status::FILE_CLOSED) if is_alone => Some(Reply::Closed(None)),
         (Step::TreeDisconnect, Status::NETWORK_NAME_DELETED) if is_alone => Some(Reply::Done),
+        (Step::Lock { locks, .. }, Status::RANGE_NOT_LOCKED) if is_alone => {
+            let mut locks = locks.iter();
+            let are_released = locks.all(|lock| lock.flags == LockFlags::UNLOCK);
+            are_released.then_some(Reply::Done)
+        }
         _ => None,
     }
 }
@@ -137,10 +145,13 @@ fn created(asked: &Create, bytes: &[u8]) -> Result<Reply, Failure> {
             value: response.file_id.volatile,
         }));
     }
+    let lease = lease(asked, &response)?;
     Ok(Reply::Created(Created {
         file_id: response.file_id,
         oplock: response.oplock_level,
-        lease_state: lease_state(asked, &response)?,
+        lease_state: lease.map(|lease| lease.lease_state.0),
+        lease_epoch: lease.and_then(|lease| lease.v2).map(|v2| v2.epoch),
+        durable: durable(asked, &response)?,
         action: response.create_action.0,
         attributes: Attributes {
             created: response.creation_time,
@@ -155,19 +166,35 @@ fn created(asked: &Create, bytes: &[u8]) -> Result<Reply, Failure> {
     }))
 }
 
-/// The granted lease state. It may have more rights than requested, from other opens.
-fn lease_state(asked: &Create, response: &create::Response<'_>) -> Result<Option<u32>, Failure> {
-    let Some((key, _)) = asked.lease else {
+/// The granted lease. It may have more rights than requested, from other opens.
+fn lease(asked: &Create, response: &create::Response<'_>) -> Result<Option<Lease>, Failure> {
+    let Some(request) = asked.lease else {
         return Ok(None);
     };
     let Some(data) = create_context::find(&response.contexts, name::LEASE) else {
         return Ok(None);
     };
     let lease = Lease::decode(data)?;
-    if lease.lease_key != key {
+    if lease.lease_key != request.key {
         return Err(Failure::Excess("the response has another lease key"));
     }
-    Ok(Some(lease.lease_state.0))
+    Ok(Some(lease))
+}
+
+/// The granted durable open. \[MS-SMB2\] 3.2.5.7.3, 3.2.5.7.4
+fn durable(
+    asked: &Create,
+    response: &create::Response<'_>,
+) -> Result<Option<DurableGrant>, Failure> {
+    if asked.durable != Durability::Request {
+        return Ok(None);
+    }
+    if let Some(data) = create_context::find(&response.contexts, name::DURABLE_REQUEST_V2) {
+        let timeout_ms = DurableResponseV2::decode(data)?.timeout_ms;
+        return Ok(Some(DurableGrant { timeout_ms }));
+    }
+    let v1 = create_context::find(&response.contexts, name::DURABLE_REQUEST);
+    Ok(v1.map(|_| DurableGrant { timeout_ms: 0 }))
 }
 
 fn maximal_access(

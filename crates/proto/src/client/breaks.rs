@@ -7,7 +7,7 @@ use wire::{Command, FileId, create};
 
 use super::caching::{Caching, Early};
 use super::connection::Connection;
-use super::effect::{Effect, Effects};
+use super::effect::{Effect, Effects, LeaseBreak};
 use super::flight::Pending;
 use super::message::Message;
 use super::request::{Failure, FileRef, Reply, Request, Step};
@@ -33,7 +33,7 @@ pub(super) fn learn(
                 tree: request.tree,
                 encrypt: request.encrypt,
                 level: created.oplock,
-                lease: create.lease.map(|(key, _)| key).filter(|_| is_lease),
+                lease: create.lease.map(|lease| lease.key).filter(|_| is_lease),
                 driver_acknowledges: create.driver_acknowledges,
             };
             session.caching.lock().insert(created.file_id, caching)
@@ -63,8 +63,9 @@ fn resolve(file: FileRef, before: &[Option<Result<Reply, Failure>>]) -> Option<F
 }
 
 impl Connection {
-    /// Handles an unsolicited message. It is not signed; in an encrypted session it is encrypted.
-    /// \[MS-SMB2\] 3.2.5.19, 3.3.4.6
+    /// Handles an unsolicited message. It is not signed. The break of an oplock is encrypted in an
+    /// encrypted session. A lease belongs to the client and not to a session: smbd (4.25) sends its
+    /// break with SessionId 0 and without encryption. \[MS-SMB2\] 3.2.5.19, 3.3.4.6, 3.3.4.7
     pub(super) fn take_break(
         &mut self,
         message: &Message<'_>,
@@ -77,13 +78,14 @@ impl Connection {
         let Some(session) = self.session.clone() else {
             return Err(Violation::UnknownMessageId(header.message_id));
         };
+        let notification = Notification::decode(message.bytes).map_err(Violation::Malformed)?;
         if !message.is_encrypted {
-            if session.encrypt {
+            if session.encrypt && matches!(notification, Notification::Oplock(_)) {
                 return Err(Violation::NotEncrypted(session.id));
             }
             self.check_signature(message, false)?;
         }
-        match Notification::decode(message.bytes).map_err(Violation::Malformed)? {
+        match notification {
             Notification::Oplock(oplock) => self.break_oplock(&session, oplock, effects),
             Notification::Lease(lease) => self.break_lease(&session, &lease, effects),
         }
@@ -140,7 +142,12 @@ impl Connection {
             }
             holder
         };
-        effects.push(Effect::LeaseBreak { key, state });
+        effects.push(Effect::LeaseBreak(LeaseBreak {
+            key,
+            state,
+            epoch: notification.new_epoch,
+            must_be_acknowledged: is_due,
+        }));
         let holder = holder.filter(|holder| is_due && !holder.driver_acknowledges);
         if let Some(Caching { tree, encrypt, .. }) = holder {
             self.send_own(

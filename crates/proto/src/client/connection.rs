@@ -33,6 +33,11 @@ pub enum Role {
     First,
     /// The connection becomes a further channel of this session. Only with dialects 3.x.
     Binding(Arc<Session>),
+    /// The connection logs in again after this session lost all its connections. The server then
+    /// ends the lost session, if it still exists, and the client reclaims its durable opens. The
+    /// new session has the same parameters as the lost one, or the login fails.
+    /// \[MS-SMB2\] 3.2.4.2.3, 3.3.5.5.3
+    Resuming(Arc<Session>),
 }
 
 /// The phase of a connection.
@@ -57,6 +62,8 @@ pub struct Connection {
     pub(super) carrier: Carrier,
     /// The session to bind to.
     pub(super) binding: Option<Arc<Session>>,
+    /// The lost session that the login replaces.
+    pub(super) previous: Option<Arc<Session>>,
     pub(super) entropy: Entropy,
     pub(super) phase: Phase,
     /// Connection.PreauthIntegrityHashValue.
@@ -107,15 +114,17 @@ impl Connection {
     /// the connection logs in or joins a session as a channel. `seed` is the secret source of its
     /// random numbers, unique for each connection. [`start`](Self::start) sends the first message.
     pub fn new(config: Arc<Config>, role: Role, carrier: Carrier, seed: &[u8; 32]) -> Self {
-        let binding = match role {
-            Role::First => None,
-            Role::Binding(session) => Some(session),
+        let (binding, previous) = match role {
+            Role::First => (None, None),
+            Role::Binding(session) => (Some(session), None),
+            Role::Resuming(session) => (None, Some(session)),
         };
         Self {
             credits: Credits::new(config.credits),
             config,
             carrier,
             binding,
+            previous,
             entropy: Entropy::new(seed),
             phase: Phase::Fresh,
             preauth: PreauthHash::new(),

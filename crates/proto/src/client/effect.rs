@@ -67,16 +67,23 @@ pub enum Effect {
     },
     /// The server breaks a lease: it withdraws some or all caching rights. The core acknowledges
     /// the break if that is required, unless the CREATE left the acknowledgment to the driver.
-    LeaseBreak {
-        /// Key of the lease (LeaseKey), which the client chose in its CREATE.
-        key: Guid,
-        /// New state of the lease as a bit mask (NewLeaseState): read, handle and write caching.
-        /// \[MS-SMB2\] 2.2.23.2
-        state: u32,
-    },
+    LeaseBreak(LeaseBreak),
     /// Close the transport connection, for this reason. Earlier effects [`Effect::Lost`] have
     /// returned all pending requests, and every later request is returned in the same way.
     Disconnect(Violation),
+}
+
+/// A break of a lease, as the server announces it. \[MS-SMB2\] 2.2.23.2
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseBreak {
+    /// Key of the lease (LeaseKey), which the client chose in its CREATE.
+    pub key: Guid,
+    /// New state of the lease as a bit mask (NewLeaseState): read, handle and write caching.
+    pub state: u32,
+    /// Number of state changes of the lease modulo 65,536 (NewEpoch); 0 before dialect 3.0.
+    pub epoch: u16,
+    /// Whether the server waits for an acknowledgment.
+    pub must_be_acknowledged: bool,
 }
 
 /// Direction of an RDMA transfer between the server and memory of the client: the server writes the

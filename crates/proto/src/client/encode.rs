@@ -7,8 +7,10 @@ use alloc::vec::Vec;
 use wire::access::ImpersonationLevel;
 use wire::change_notify::ChangeNotifyFlags;
 use wire::close::CloseFlags;
-use wire::create_context::{self, DurableFlags, DurableRequestV2, LeaseFlags, LeaseV2, RawContext};
-use wire::create_context::{Lease, LeaseState};
+use wire::create_context::{
+    self, DURABLE_REQUEST_DATA, DurableFlags, DurableReconnect, DurableReconnectV2,
+    DurableRequestV2, Lease, LeaseFlags, LeaseState, LeaseV2, RawContext,
+};
 use wire::dialect::Dialect;
 use wire::header::HEADER_LEN;
 use wire::ioctl::IoctlFlags;
@@ -26,7 +28,7 @@ use wire::{
 
 use super::negotiated::Negotiated;
 use super::registration::{self, Registration};
-use super::request::{Create, FileRef, Step};
+use super::request::{Create, Durability, FileRef, LeaseRequest, Step};
 
 /// Longest name in bytes: its length field has 16 bits.
 const NAME_MAX: usize = 65_534;
@@ -260,25 +262,9 @@ fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec
     use create_context::name;
     let is_3 = dialect >= Dialect::SMB_3_0;
     let mut contexts = Vec::new();
-    if let Some(create_guid) = create.create_guid.filter(|_| is_3) {
-        let request = DurableRequestV2 {
-            timeout_ms: 0,
-            flags: DurableFlags::NONE,
-            create_guid,
-        };
-        contexts.push((name::DURABLE_REQUEST_V2, request.encode()));
-    }
-    if let Some((lease_key, state)) = create.lease {
-        let lease = Lease {
-            lease_key,
-            lease_state: LeaseState(state),
-            lease_flags: LeaseFlags::NONE,
-            v2: is_3.then_some(LeaseV2 {
-                parent_lease_key: wire::Guid::default(),
-                epoch: 0,
-            }),
-        };
-        contexts.push((name::LEASE, lease.encode()));
+    contexts.extend(durable_context(create, is_3));
+    if let Some(lease) = create.lease {
+        contexts.push((name::LEASE, lease_context(lease, is_3)));
     }
     if let Some(allocation_size) = create.allocation {
         let request = create_context::AllocationSize { allocation_size };
@@ -288,6 +274,61 @@ fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec
         contexts.push((name::MAXIMAL_ACCESS, Vec::new()));
     }
     contexts
+}
+
+/// The context of a durable open. Version 2 needs a CreateGuid and a dialect 3.x.
+/// \[MS-SMB2\] 3.2.4.3.5, 3.2.4.4
+fn durable_context(create: &Create, is_3: bool) -> Option<(&'static [u8], Vec<u8>)> {
+    use create_context::name;
+    let flags = DurableFlags::NONE;
+    match (create.durable, create.create_guid.filter(|_| is_3)) {
+        (Durability::Reconnect(file_id), Some(create_guid)) => {
+            let reconnect = DurableReconnectV2 {
+                file_id,
+                create_guid,
+                flags,
+            };
+            Some((name::DURABLE_RECONNECT_V2, reconnect.encode()))
+        }
+        (Durability::Reconnect(file_id), None) => {
+            let reconnect = DurableReconnect { file_id };
+            Some((name::DURABLE_RECONNECT, reconnect.encode()))
+        }
+        (Durability::Request | Durability::None, Some(create_guid)) => {
+            let request = DurableRequestV2 {
+                timeout_ms: 0,
+                flags,
+                create_guid,
+            };
+            Some((name::DURABLE_REQUEST_V2, request.encode()))
+        }
+        (Durability::Request, None) => Some((name::DURABLE_REQUEST, DURABLE_REQUEST_DATA.to_vec())),
+        (Durability::None, None) => None,
+    }
+}
+
+/// The context of a lease, of version 2 in dialects 3.x. \[MS-SMB2\] 3.2.4.3.8
+fn lease_context(request: LeaseRequest, is_3: bool) -> Vec<u8> {
+    let LeaseRequest {
+        key,
+        state,
+        parent,
+        epoch,
+    } = request;
+    let parent = parent.filter(|_| is_3);
+    let lease = Lease {
+        lease_key: key,
+        lease_state: LeaseState(state),
+        lease_flags: match parent {
+            Some(_) => LeaseFlags::PARENT_LEASE_KEY_SET,
+            None => LeaseFlags::NONE,
+        },
+        v2: is_3.then_some(LeaseV2 {
+            parent_lease_key: parent.unwrap_or_default(),
+            epoch,
+        }),
+    };
+    lease.encode()
 }
 
 /// READ or WRITE. With `memory`, their data move by RDMA. \[MS-SMB2\] 3.2.4.6, 3.2.4.7

@@ -4,7 +4,8 @@
 //! session as a further channel), sends requests as far as the server's credits allow, and matches
 //! responses to requests. A [`Session`] is the state that the channels of one login share: keys and
 //! the counter of nonces. The driver chooses the channel of a request. It also chooses whether
-//! another channel sends a request of a lost channel again, within the rules of [`replay`].
+//! another channel sends a request of a lost channel again, within the rules of [`replay`]. After
+//! the loss of all channels, a connection with [`Role::Resuming`] logs in again.
 //!
 //! The driver passes received messages to a connection and performs its [`Effects`], as for the
 //! server. The core never sees bulk data: the driver holds the source of a WRITE and the
@@ -24,6 +25,7 @@ pub mod effect;
 mod encode;
 mod expect;
 mod flight;
+mod lease;
 mod login;
 mod message;
 mod negotiate;
@@ -44,7 +46,8 @@ mod violation;
 pub use config::Config;
 pub use connection::{Connection, Role};
 pub use credits::BYTES_PER_CREDIT;
-pub use effect::{Direction, Effect, Effects, Expect, Fate};
+pub use effect::{Direction, Effect, Effects, Expect, Fate, LeaseBreak};
+pub use lease::LeaseRecord;
 pub use negotiate::IO_MAX;
 pub use negotiated::Negotiated;
 pub use request::{Failure, Request, RequestId, Step};

@@ -71,8 +71,8 @@ impl Connection {
         }
         let response = Response::decode(message.bytes).map_err(Violation::Malformed)?;
         let negotiated = negotiated(&self.config, &self.carrier, &response)?;
-        if let Some(session) = &self.binding {
-            check_same(session, &negotiated)?;
+        if let Some(session) = self.binding.as_ref().or(self.previous.as_ref()) {
+            check_same(session, &negotiated, self.binding.is_some())?;
         }
         self.preauth.update(message.bytes);
         self.server_security_mode = response.security_mode;
@@ -308,9 +308,10 @@ fn one<T: Copy>(
     }
 }
 
-/// Checks that a further channel has the same server and the same result as its session.
-/// \[MS-SMB2\] 3.2.5.2
-fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> {
+/// Checks that a further channel has the same server and the same result as its session, or that a
+/// login in place of a lost session has the same result. A server may have another ServerGuid after
+/// a restart. \[MS-SMB2\] 3.2.5.2
+fn check_same(session: &Session, channel: &Negotiated, is_binding: bool) -> Result<(), Violation> {
     let Negotiated {
         dialect,
         capabilities,
@@ -326,7 +327,7 @@ fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> 
     } = &session.negotiated;
     let is_same = *dialect == channel.dialect
         && *capabilities == channel.capabilities
-        && *server_guid == channel.server_guid
+        && (!is_binding || *server_guid == channel.server_guid)
         && *cipher == channel.cipher
         && *signing_algorithm == channel.signing_algorithm
         // Messages that one channel leaves to its transport would be unprotected on the other.
@@ -341,8 +342,9 @@ fn check_same(session: &Session, channel: &Negotiated) -> Result<(), Violation> 
     if is_same && fits {
         Ok(())
     } else {
-        Err(Violation::NegotiateTampered(
-            "a channel negotiated other values than its session",
-        ))
+        Err(Violation::NegotiateTampered(match is_binding {
+            true => "a channel negotiated other values than its session",
+            false => "the server negotiated other values than before the loss",
+        }))
     }
 }

@@ -58,6 +58,69 @@ pub fn resend(request: &mut Request, fate: Fate, session: &Session) -> bool {
     true
 }
 
+/// Prepares a request of a lost session for the session that replaces it. `fate` says whether the
+/// client had sent it. Returns `false` if the request must fail instead.
+///
+/// The login of the new session names the lost one, and the server ends that one first, with its
+/// pending requests (\[MS-SMB2\] 3.3.5.5.3). So a late first try cannot overtake anything, and a
+/// request may be repeated if executing it twice has the same effect, in every dialect. The client
+/// has reclaimed the open of the request, or fails the request. A CREATE and a LOCK are repeated as
+/// well: the caller finds out from the response whether the first one took effect.
+#[must_use]
+pub fn resume(request: &mut Request, fate: Fate) -> bool {
+    if fate == Fate::Unsent {
+        return true;
+    }
+    let steps = &request.steps;
+    let is_alone = steps.len() == 1;
+    let plans = (steps.iter().enumerate()).map(|(index, step)| match step {
+        Step::Logoff => Plan::GiveUp,
+        Step::Lock { .. } if is_alone => Plan::Replay,
+        Step::Create(create) if can_be_reopened(create) => match is_alone {
+            true => Plan::Replay,
+            false => Plan::Again,
+        },
+        step if changes_new_open_alike(step) => Plan::Again,
+        step => of_step(step, &steps[index + 1..]),
+    });
+    let least = plans.min().unwrap_or(Plan::GiveUp);
+    if least == Plan::GiveUp {
+        return false;
+    }
+    // The limit of repetitions counts the channels of one session.
+    request.resent = 1;
+    request.is_replay |= least == Plan::Replay;
+    true
+}
+
+/// Whether a CREATE may be repeated without a CreateGuid, because the server has closed the open of
+/// the first try. A file that must not exist would exist already, or be deleted.
+fn can_be_reopened(create: &Create) -> bool {
+    create.disposition != CreateDisposition::CREATE
+        && !create.options.contains(CreateOptions::DELETE_ON_CLOSE)
+}
+
+/// Whether a step on the open of the same compound has the same effect if the compound runs twice.
+/// The name must not change, nor the file end.
+fn changes_new_open_alike(step: &Step) -> bool {
+    const RENAMES_OR_DELETES: [u8; 4] = [10, 11, 13, 64];
+    match step {
+        Step::Write { file, offset, .. } => *file == FileRef::Previous && *offset != APPEND,
+        Step::SetInfo {
+            file,
+            info_type,
+            class,
+            ..
+        } => {
+            *file == FileRef::Previous
+                && is_settable_twice(*info_type, *class)
+                && !RENAMES_OR_DELETES.contains(class)
+        }
+        Step::QueryDirectory { file, .. } => *file == FileRef::Previous,
+        _ => false,
+    }
+}
+
 /// Offset of a WRITE that appends. \[MS-FSA\] 2.1.5.3
 const APPEND: u64 = u64::MAX;
 
@@ -196,6 +259,7 @@ mod tests {
     use wire::{FileId, Guid};
 
     use super::*;
+    use crate::client::request::Durability;
 
     const FILE: FileRef = FileRef::Id(FileId {
         persistent: 1,
@@ -217,6 +281,7 @@ mod tests {
             options: CreateOptions::NONE,
             lease: None,
             create_guid: None,
+            durable: Durability::None,
             allocation: None,
             query_maximal_access: false,
             driver_acknowledges: false,
@@ -329,6 +394,64 @@ mod tests {
             };
             assert_eq!(old, wanted);
         }
+    }
+
+    #[test]
+    fn a_new_session_repeats_the_requests_that_have_one_effect() {
+        let opens = create(CreateDisposition::OPEN);
+        let makes = create(CreateDisposition::CREATE);
+        let named = Create {
+            create_guid: Some(Guid([1; 16])),
+            ..makes.clone()
+        };
+        let table = [
+            (read(FILE), true, false),
+            (close(FILE), true, false),
+            (write(FILE, 7), true, true),
+            (write(FILE, u64::MAX), false, false),
+            (lock(0), true, true),
+            (lock(0x11), true, true),
+            (set(InfoType::FILE, 20), true, true),
+            (set(InfoType::FILE, 10), false, false),
+            (list(false), false, false),
+            (notify(), false, false),
+            (Step::Logoff, false, false),
+            (Step::Create(opens), true, true),
+            (Step::Create(named), true, true),
+            (Step::Create(makes), false, false),
+        ];
+        for (step, is_repeated, is_replay) in table {
+            let mut request = Request::new(None, vec![step.clone()]);
+            request.resent = RESENDS_MAX;
+            assert_eq!(resume(&mut request, Fate::Sent), is_repeated, "{step:?}");
+            assert_eq!(request.is_replay, is_replay, "{step:?}");
+            let mut unsent = Request::new(None, vec![step]);
+            assert!(resume(&mut unsent, Fate::Unsent) && !unsent.is_replay);
+        }
+    }
+
+    #[test]
+    fn a_new_session_repeats_compounds_that_have_one_effect() {
+        let previous = FileRef::Previous;
+        let set_previous = |class| Step::SetInfo {
+            file: previous,
+            info_type: InfoType::FILE,
+            class,
+            additional: 0,
+            buffer: Vec::new(),
+        };
+        let repeated = |disposition, step: Step| {
+            let steps = vec![Step::Create(create(disposition)), step, close(previous)];
+            resume(&mut Request::new(None, steps), Fate::Sent)
+        };
+        let overwrite = CreateDisposition::OVERWRITE_IF;
+        assert!(repeated(overwrite, write(previous, 0)));
+        assert!(!repeated(overwrite, write(previous, APPEND)));
+        assert!(!repeated(CreateDisposition::CREATE, write(previous, 0)));
+        let open = CreateDisposition::OPEN;
+        assert!(repeated(open, read(previous)) && repeated(open, set_previous(4)));
+        // Rename, delete.
+        assert!(!repeated(open, set_previous(10)) && !repeated(open, set_previous(13)));
     }
 
     #[test]

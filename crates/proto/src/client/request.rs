@@ -215,12 +215,14 @@ pub struct Create {
     pub disposition: CreateDisposition,
     /// Create options, such as "must be a directory" or "delete on close".
     pub options: CreateOptions,
-    /// Lease that the client requests: its LeaseKey, and the requested caching (read, handle,
-    /// write) as the bit mask of \[MS-SMB2\] 2.2.13.2.8. `None` for no lease.
-    pub lease: Option<(Guid, u32)>,
+    /// Lease that the client requests. `None` for no lease.
+    pub lease: Option<LeaseRequest>,
     /// CreateGuid of SMB2_CREATE_DURABLE_HANDLE_REQUEST_V2, by which the server recognizes a
-    /// repeated CREATE. `None`, and dialects before 3.0, omit the context.
+    /// repeated CREATE, and a durable open of version 2. `None`, and dialects before 3.0, omit the
+    /// context.
     pub create_guid: Option<Guid>,
+    /// Whether the CREATE requests a durable open, or reconnects to one.
+    pub durable: Durability,
     /// Disk space in bytes that the server reserves for a new file; `None` reserves none.
     pub allocation: Option<u64>,
     /// Whether the response must have the maximal access rights of the user
@@ -230,6 +232,59 @@ pub struct Create {
     /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Otherwise the protocol core
     /// acknowledges them at once.
     pub driver_acknowledges: bool,
+}
+
+/// The lease that a CREATE requests: the permission to cache a file, which all opens with the same
+/// key share. \[MS-SMB2\] 2.2.13.2.8, 2.2.13.2.10
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRequest {
+    /// LeaseKey: the identifier of the lease, which the client chooses, one for each file.
+    pub key: Guid,
+    /// Requested caching (read, handle, write) as the bit mask of \[MS-SMB2\] 2.2.13.2.8.
+    pub state: u32,
+    /// Key of the lease of the client on the parent directory; `None` for no such lease. Dialects
+    /// 3.x only.
+    pub parent: Option<Guid>,
+    /// Epoch of the lease as the client knows it; 0 for a new lease. Dialects 3.x only.
+    pub epoch: u16,
+}
+
+impl LeaseRequest {
+    /// Makes the request for a new lease with the key `key`. `state` is the requested caching as
+    /// the bit mask of \[MS-SMB2\] 2.2.13.2.8.
+    pub fn new(key: Guid, state: u32) -> Self {
+        Self {
+            key,
+            state,
+            parent: None,
+            epoch: 0,
+        }
+    }
+}
+
+/// Whether a CREATE concerns a durable open: an open that the server preserves for some time
+/// without a connection. \[MS-SMB2\] 3.2.4.3.5, 3.2.4.4
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The CREATE requests no durable open. A CREATE with a `create_guid` has the context of one
+    /// nevertheless (DH2Q): the server recognizes the repeated CREATE by it.
+    #[default]
+    None,
+    /// The CREATE requests a durable open, of version 2 (DH2Q) with dialects 3.x and a
+    /// `create_guid`, else of version 1 (DHnQ).
+    Request,
+    /// The CREATE reconnects to the durable open with this FileId after the loss of its connection:
+    /// by DH2C with dialects 3.x and the `create_guid` of that open, else by DHnC. The lease must
+    /// have the key of that open.
+    Reconnect(FileId),
+}
+
+/// The durable open that a server granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DurableGrant {
+    /// Time in ms that the server preserves the open without a connection; 0 if the server does not
+    /// report it, as in version 1.
+    pub timeout_ms: u32,
 }
 
 /// The result of a successful step of a request, such as the opened file of a CREATE. The variant
@@ -294,6 +349,12 @@ pub struct Created {
     /// Lease state (read, handle and write caching) that the server granted, as the bit mask of
     /// \[MS-SMB2\] 2.2.13.2.8; `None` if the client requested no lease.
     pub lease_state: Option<u32>,
+    /// Epoch of the lease: the number of its state changes modulo 65,536. `None` without a lease
+    /// and in dialects before 3.0.
+    pub lease_epoch: Option<u16>,
+    /// The durable open that the server granted; `None` if the server preserves nothing after a
+    /// loss of the connection. A reconnect returns `None`, and the open stays durable.
+    pub durable: Option<DurableGrant>,
     /// The action of the server (CreateAction): 0 superseded, 1 opened, 2 created, 3 overwrote the
     /// file. \[MS-SMB2\] 2.2.14
     pub action: u32,

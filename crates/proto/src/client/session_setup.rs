@@ -97,7 +97,7 @@ impl Connection {
             security_mode: security_mode(&self.config),
             capabilities: Capabilities::NONE,
             channel: 0,
-            previous_session_id: SessionId(0),
+            previous_session_id: self.previous.as_ref().map_or(SessionId(0), |lost| lost.id),
             security_buffer: token,
         };
         let mut head = vec![0; HEADER_LEN];
@@ -233,7 +233,7 @@ impl Connection {
             signing: None,
             encryption: None,
             next_nonce: AtomicU64::new(1),
-            channel_sequence: AtomicU16::new(0),
+            channel_sequence: AtomicU16::new(self.first_channel_sequence()),
             caching: Mutex::default(),
             negotiated,
         };
@@ -256,7 +256,17 @@ impl Connection {
                 "the session cannot encrypt messages",
             ));
         }
+        if let Some(lost) = &self.previous {
+            check_protection(lost, &session)?;
+        }
         Ok(Arc::new(session))
+    }
+
+    /// Session.ChannelSequence of a new session. The server compares it with the one that it stores
+    /// for a reclaimed open, so it continues. \[MS-SMB2\] 3.3.5.2.10
+    fn first_channel_sequence(&self) -> u16 {
+        let lost = self.previous.as_ref();
+        lost.map_or(0, |lost| lost.channel_sequence())
     }
 
     /// Refuses a guest, which has no keys, if messages must be protected.
@@ -275,6 +285,18 @@ impl Connection {
             ));
         }
         Ok(())
+    }
+}
+
+/// Checks that the session in place of a lost one protects its messages as that one did. The limits
+/// of requests depend on that, and a lost connection must not weaken the protection.
+fn check_protection(lost: &Session, session: &Session) -> Result<(), Violation> {
+    let of = |it: &Session| (it.is_guest, it.signing_required, it.encrypt);
+    match of(lost) == of(session) {
+        true => Ok(()),
+        false => Err(Violation::LoginUntrusted(
+            "the server protects the session in another way than before the loss",
+        )),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto::carrier::Carrier;
 use proto::client::effect::Leg;
-use proto::client::request::{Create, FileRef, ReadData, Reply, Step};
+use proto::client::request::{Create, Durability, FileRef, ReadData, Reply, Step};
 use proto::client::{
     Config, Connection, Direction, Effect, Effects, Expect, Failure, Fate, Request, RequestId,
     Role, Session, Violation,
@@ -162,7 +162,7 @@ impl Link {
                 Effect::Ready(session) => self.session = Some(session),
                 Effect::Answer(id, results) => self.answered(id, results, frame),
                 Effect::Lost(id, request, fate) => self.lost.push((id, request, fate)),
-                Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => self.breaks.push(effect),
+                Effect::OplockBreak { .. } | Effect::LeaseBreak(_) => self.breaks.push(effect),
                 Effect::Disconnect(violation) => self.ended = Some(violation),
                 Effect::Expose {
                     request,
@@ -424,6 +424,7 @@ pub(crate) fn create(name: &str) -> Create {
         options: CreateOptions::NONE,
         lease: None,
         create_guid: None,
+        durable: Durability::None,
         allocation: None,
         query_maximal_access: false,
         driver_acknowledges: false,

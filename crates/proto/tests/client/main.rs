@@ -22,6 +22,7 @@ mod files_are_written_and_read_in_every_dialect;
 mod login_is_believed_only_with_proof;
 mod lost_requests_are_sent_again_where_that_is_safe;
 mod many_files_are_read_by_one_message;
+mod opens_outlive_their_session;
 mod oplocks_are_given_back_when_asked;
 mod requests_go_in_turn;
 mod server_that_lies_is_found_out;

@@ -1,7 +1,7 @@
 //! What the server takes away is told to the driver and acknowledged, by the core or the driver.
 
 use proto::client::Effect;
-use proto::client::request::{Create, Reply, Step};
+use proto::client::request::{Create, LeaseRequest, Reply, Step};
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState;
 use wire::oplock_break::{
@@ -163,7 +163,7 @@ fn a_lease_is_acknowledged_where_that_is_asked_for() {
         let key = Guid([3; 16]);
         let leased = Create {
             oplock: OplockLevel::LEASE,
-            lease: Some((key, 7)),
+            lease: Some(LeaseRequest::new(key, 7)),
             ..create("a")
         };
         let steps = vec![Step::Create(leased)];
@@ -198,7 +198,7 @@ fn a_lease_is_acknowledged_where_that_is_asked_for() {
         })));
         assert!(matches!(
             link.breaks[..],
-            [Effect::LeaseBreak { key: told, state: 1 }] if told == key
+            [Effect::LeaseBreak(seen)] if (seen.key, seen.state) == (key, 1)
         ));
         assert_eq!(link.outbox.len(), usize::from(is_asked));
         if let Some(frame) = link.outbox.pop_front() {

@@ -1,7 +1,7 @@
 //! Whatever a server says: an answer that cannot be ends the connection, one that says more than
 //! was asked for fails its request, and nothing else happens.
 
-use proto::client::request::{Create, FileRef, ReadData, Reply, Step};
+use proto::client::request::{Create, FileRef, LeaseRequest, ReadData, Reply, Step};
 use proto::client::{Failure, Fate, Violation};
 use wire::change_notify::CompletionFilter;
 use wire::fsctl::CtlCode;
@@ -182,7 +182,7 @@ fn create_contexts_that_cannot_be_fail_the_create() {
     use wire::create_context::{RawContext, name};
     let step = || {
         Step::Create(Create {
-            lease: Some((Guid([1; 16]), 7)),
+            lease: Some(LeaseRequest::new(Guid([1; 16]), 7)),
             query_maximal_access: true,
             ..open("a")
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proto::carrier::{Carrier, RdmaLimits};
 use proto::client::effect::Leg;
-use proto::client::request::{Create, FileRef, ReadData, Reply};
+use proto::client::request::{Create, Durability, FileRef, LeaseRequest, ReadData, Reply};
 use proto::client::{
     Config, Connection, Effect, Effects, Expect, Failure, Fate, Request, RequestId, Role, Step,
 };
@@ -348,7 +348,7 @@ impl Customer {
                     assert_eq!(asked.steps.len(), request.steps.len());
                 }
                 Effect::Disconnect(_) => self.is_over = true,
-                Effect::Ready(_) | Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => {}
+                Effect::Ready(_) | Effect::OplockBreak { .. } | Effect::LeaseBreak(_) => {}
             }
         }
     }
@@ -438,8 +438,12 @@ fn create(choice: u8) -> Create {
         share: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
         disposition: CreateDisposition::OPEN_IF,
         options: CreateOptions::NONE,
-        lease: is_leased.then_some((Guid([choice & 3; 16]), 7)),
+        lease: is_leased.then_some(LeaseRequest::new(Guid([choice & 3; 16]), 7)),
         create_guid: None,
+        durable: match choice & 64 {
+            0 => Durability::None,
+            _ => Durability::Request,
+        },
         allocation: None,
         query_maximal_access: true,
         driver_acknowledges: choice & 128 != 0,

@@ -1,7 +1,7 @@
 //! The operations of a session, chosen at random.
 
 use proto::client::Request;
-use proto::client::request::{Create, FileRef, Step};
+use proto::client::request::{Create, Durability, FileRef, Step};
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, OplockLevel, ShareAccess,
 };
@@ -181,6 +181,7 @@ impl Peer {
             disposition,
             options: CreateOptions::NON_DIRECTORY_FILE,
             lease: None,
+            durable: Durability::None,
             create_guid: choices.per_mille(800).then_some(Guid(guid)),
             allocation: None,
             query_maximal_access: choices.per_mille(100),

@@ -415,7 +415,7 @@ impl Peer {
                     self.end(id, end, around)?;
                 }
                 Effect::Lost(id, request, fate) => lost.push((id, request, fate)),
-                Effect::OplockBreak { .. } | Effect::LeaseBreak { .. } => {}
+                Effect::OplockBreak { .. } | Effect::LeaseBreak(_) => {}
                 Effect::Expose {
                     request,
                     direction,

@@ -1,0 +1,135 @@
+//! The state of a lease as the client knows it. \[MS-SMB2\] 3.2.1.5
+//!
+//! Responses to CREATE and breaks can arrive on different channels, and in another order than the
+//! server sent them. The epoch of a lease of version 2 counts its state changes, so the client
+//! ignores an older grant.
+//!
+//! Notifications of breaks are not signed, and smbd does not encrypt them either. So a break only
+//! takes rights away, of any epoch: a forged one costs the client its cache, and does no other
+//! harm.
+
+use wire::create_context::LeaseState;
+
+/// State and epoch of a lease, updated by the responses to CREATE and by breaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The caching that the server allows now: read, handle, write. Valid after the first grant.
+    pub state: LeaseState,
+    /// Number of state changes of the lease modulo 65,536, as the server counts them. 0 before the
+    /// first grant, and always with dialects before 3.0.
+    pub epoch: u16,
+    /// Whether the server granted the lease.
+    is_granted: bool,
+    /// State after a break that arrived before the first grant.
+    early: Option<LeaseState>,
+}
+
+impl LeaseRecord {
+    /// Applies the lease in a response to CREATE: `epoch` is `None` with dialects before 3.0, and
+    /// the last response counts then. Returns whether the state changed. \[MS-SMB2\] 3.2.5.7.5
+    pub fn grant(&mut self, state: LeaseState, epoch: Option<u16>) -> bool {
+        let is_later = epoch.is_none_or(|epoch| is_before(self.epoch, epoch));
+        let early = self.early.take();
+        if self.is_granted {
+            let is_old = epoch.is_some_and(|epoch| is_before(epoch, self.epoch));
+            return !is_old && self.apply(state, epoch.unwrap_or(0));
+        }
+        self.is_granted = true;
+        match (early, epoch) {
+            // The break overtook the response.
+            (Some(broken), None) => self.apply(LeaseState(state.0 & broken.0), 0),
+            (Some(broken), Some(_)) if !is_later => {
+                self.apply(LeaseState(state.0 & broken.0), self.epoch)
+            }
+            _ => self.apply(state, epoch.unwrap_or(0)),
+        };
+        true
+    }
+
+    /// Applies a break to the state `state`. A break that was sent twice, or overtaken, takes
+    /// nothing more away. Returns whether the state changed. \[MS-SMB2\] 3.2.5.19.2
+    pub fn break_to(&mut self, state: LeaseState, epoch: u16) -> bool {
+        let epoch = match is_before(self.epoch, epoch) {
+            true => epoch,
+            false => self.epoch,
+        };
+        if !self.is_granted {
+            self.early = Some(state);
+            self.epoch = epoch;
+            return false;
+        }
+        self.apply(LeaseState(self.state.0 & state.0), epoch)
+    }
+
+    fn apply(&mut self, state: LeaseState, epoch: u16) -> bool {
+        let has_changed = self.state != state;
+        self.state = state;
+        self.epoch = epoch;
+        has_changed
+    }
+
+    /// Returns whether the server granted the lease.
+    pub fn is_granted(&self) -> bool {
+        self.is_granted
+    }
+}
+
+/// Whether an epoch precedes another one, modulo 65,536.
+fn is_before(epoch: u16, other: u16) -> bool {
+    epoch != other && other.wrapping_sub(epoch) < 0x8000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const R: LeaseState = LeaseState::READ_CACHING;
+    const RH: LeaseState = LeaseState(3);
+    const RWH: LeaseState = LeaseState(7);
+
+    #[test]
+    fn a_response_that_a_break_overtook_grants_what_the_break_left() {
+        let mut lease = LeaseRecord::default();
+        assert!(!lease.break_to(RH, 2) && !lease.is_granted());
+        assert!(lease.grant(RWH, Some(1)) && lease.is_granted());
+        assert_eq!((lease.state, lease.epoch), (RH, 2));
+        assert!(!lease.grant(RH, Some(2)), "the same state");
+        assert!(lease.grant(RWH, Some(3)), "an upgrade");
+        assert_eq!((lease.state, lease.epoch), (RWH, 3));
+        assert!(!lease.grant(RH, Some(2)), "an old response");
+    }
+
+    #[test]
+    fn a_break_only_takes_rights_away() {
+        let mut lease = LeaseRecord::default();
+        lease.grant(RWH, Some(5));
+        assert!(lease.break_to(RH, 6));
+        assert!(lease.break_to(R, 7));
+        assert!(!lease.break_to(RH, 6), "it arrived twice");
+        assert_eq!((lease.state, lease.epoch), (R, 7));
+        // Forged: an upgrade, and an epoch that hides the next break.
+        assert!(!lease.break_to(RWH, 0x7000));
+        assert!(lease.break_to(LeaseState::NONE, 8));
+        assert_eq!(lease.state, LeaseState::NONE);
+        let mut fresh = LeaseRecord::default();
+        fresh.break_to(RWH, 1);
+        assert!(!fresh.is_granted());
+    }
+
+    #[test]
+    fn epochs_wrap() {
+        let mut lease = LeaseRecord::default();
+        lease.grant(RWH, Some(u16::MAX));
+        assert!(lease.break_to(R, 0) && lease.grant(RH, Some(1)));
+        assert!(!lease.grant(RWH, Some(u16::MAX)));
+        assert_eq!((lease.state, lease.epoch), (RH, 1));
+    }
+
+    #[test]
+    fn without_epochs_the_last_message_counts() {
+        let mut lease = LeaseRecord::default();
+        assert!(lease.grant(RWH, None) && lease.break_to(R, 0) && lease.grant(RH, None));
+        assert_eq!(lease.state, RH);
+        assert!(lease.is_granted());
+    }
+}
