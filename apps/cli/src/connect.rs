@@ -97,6 +97,13 @@ pub(crate) struct ConnectArguments {
         value_parser = clap::value_parser!(u64).range(..=10_000)
     )]
     rdma_busy_poll: u64,
+    /// Do not request leases, the permission to cache open files. Without leases the server also
+    /// closes open files when the connection is lost.
+    #[arg(long)]
+    no_leases: bool,
+    /// Do not ask the server to keep files open while the connection is lost.
+    #[arg(long)]
+    no_durable: bool,
     /// Use only this SMB dialect: 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
@@ -169,6 +176,8 @@ impl ConnectArguments {
             })
             .io_size(self.io_size.unwrap_or(0))
             .depth(self.depth.unwrap_or(0) as usize)
+            .leases(!self.no_leases)
+            .durable(!self.no_durable)
             .allow_guest(self.login.is_without_password());
         if let Some(only) = self.dialect {
             options.dialects.retain(|dialect| *dialect == only);
@@ -209,6 +218,8 @@ pub(crate) struct Connector {
     arguments: ConnectArguments,
     opened: &'static Opened,
     names: LocalNames,
+    /// `None` selects the default of the library.
+    reconnect: Option<Duration>,
 }
 
 impl Connector {
@@ -218,7 +229,14 @@ impl Connector {
             arguments: arguments.clone(),
             opened: &OPENED,
             names: LocalNames::default(),
+            reconnect: None,
         }
+    }
+
+    /// Sets how long sessions try to reconnect after the connection is lost.
+    pub(crate) fn reconnect(mut self, limit: Duration) -> Self {
+        self.reconnect = Some(limit);
+        self
     }
 
     /// Sets how names pass between local paths and servers.
@@ -235,8 +253,11 @@ impl Connector {
         if let Some(client) = self.opened.client.get() {
             return Ok(client.clone());
         }
-        let client =
-            Client::new(self.arguments.options()).map_err(|error| failure_of(url, &error))?;
+        let mut options = self.arguments.options();
+        if let Some(limit) = self.reconnect {
+            options.reconnect_timeout = limit;
+        }
+        let client = Client::new(options).map_err(|error| failure_of(url, &error))?;
         Ok(self.opened.client.get_or_init(|| client).clone())
     }
 

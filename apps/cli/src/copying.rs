@@ -83,7 +83,9 @@ pub(crate) fn to_standard_output(arguments: &CopyArguments, sources: &[Location]
 
 impl CopyArguments {
     fn connector(&self) -> Connector {
-        Connector::new(&self.connect).local_names(self.transfer.names())
+        Connector::new(&self.connect)
+            .local_names(self.transfer.names())
+            .reconnect(self.transfer.reconnect())
     }
 
     /// Fails if an option is not possible with a stream, which has no times and can be read only

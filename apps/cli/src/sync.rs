@@ -74,7 +74,9 @@ impl Arguments {
 /// Runs `smbeam sync`.
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let names = arguments.transfer.names();
-    let connector = Connector::new(&arguments.connect).local_names(names);
+    let connector = Connector::new(&arguments.connect)
+        .local_names(names)
+        .reconnect(arguments.transfer.reconnect());
     let item = match item(arguments, &connector) {
         Ok(item) => item,
         Err(failure) => return report.failed(&failure),

@@ -62,6 +62,11 @@ impl TransferArguments {
         self.map_names
     }
 
+    /// How long to keep reconnecting after the connection is lost.
+    pub(crate) fn reconnect(&self) -> Duration {
+        Duration::from_secs(self.reconnect)
+    }
+
     /// The policy of a copy without comparison.
     pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Policy {
         Policy {
@@ -74,7 +79,7 @@ impl TransferArguments {
             atomic: self.atomic,
             in_place: self.in_place,
             verify: self.verify,
-            reconnect: Duration::from_secs(self.reconnect),
+            reconnect: self.reconnect(),
             jobs: self.jobs.unwrap_or(0).into(),
             io_size: connect.io_size.unwrap_or(0),
             depth: connect.depth.unwrap_or(0) as usize,

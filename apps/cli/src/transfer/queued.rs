@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use smbeam_client::{Error, FILES_TOGETHER, Region};
 
+use super::recover::RECONNECTS_MAX;
 use super::{Compare, Item, Transfer};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::file_path::{FileInfo, FilePath, RemotePath};
 use crate::progress::Action;
-
-/// Maximum number of reconnects for one file. A file that always breaks the connection is given up.
-const RECONNECTS_MAX: usize = 4;
 
 /// A file in the queue.
 pub(super) struct QueuedFile {
@@ -126,7 +124,8 @@ impl Transfer<'_> {
                 _ => break,
             }
             let item = &mut file.item;
-            if !self.reconnect([&mut item.source, &mut item.target])? {
+            let is_new = self.reconnect([&mut item.source, &mut item.target])?;
+            if !is_new && !self.is_resumed([&item.source, &item.target]) {
                 break;
             }
             outcome = self.resumed().transfer(file);

@@ -1,8 +1,8 @@
 //! Reconnection after a lost connection, for example after a restart of the server.
 //!
-//! The server closes all opens of a session with its last connection. A transfer opens its files
-//! again by name. The names of incomplete files identify the state of their source (see
-//! [`part`](super::part)).
+//! The client library reconnects first, and reclaims the open files. If the server has closed them,
+//! or a request could not be repeated, the transfer opens its files again by name. The names of
+//! incomplete files identify the state of their source (see [`part`](super::part)).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::FilePath;
 use crate::report::lock;
 
+/// Maximum number of reconnects for one step. A file that always breaks the connection is given up.
+pub(super) const RECONNECTS_MAX: usize = 4;
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -58,6 +60,45 @@ impl Transfer<'_> {
             was_lost = true;
         }
         Ok(was_lost)
+    }
+
+    /// Waits until the library has connected the sessions of the paths again, after a request
+    /// failed with a lost connection although no session is lost. Returns whether that succeeded.
+    pub(super) fn is_resumed<const N: usize>(&self, paths: [&FilePath; N]) -> bool {
+        let remotes = paths.into_iter().filter_map(|path| match path {
+            FilePath::Remote(remote) => Some(remote),
+            FilePath::Local(_) => None,
+        });
+        let mut is_any = false;
+        for remote in remotes {
+            is_any = true;
+            // The resumption may have failed: then only `reconnect` finds a new session.
+            if remote.share.reconnected().wait().is_err() || remote.share.session().is_lost() {
+                return false;
+            }
+        }
+        is_any && !self.policy.reconnect.is_zero()
+    }
+
+    /// Runs a step on a path, and runs it again after the library has connected the session again.
+    /// The step has the same effect if it runs twice.
+    pub(super) fn repeated<T>(
+        &self,
+        path: &FilePath,
+        mut step: impl FnMut() -> Outcome<T>,
+    ) -> Outcome<T> {
+        let mut outcome = step();
+        for _ in 0..RECONNECTS_MAX {
+            match &outcome {
+                Err(failure) if failure.exit == Exit::Lost && !self.is_over() => {}
+                _ => break,
+            }
+            if !self.is_resumed([path]) {
+                break;
+            }
+            outcome = step();
+        }
+        outcome
     }
 
     /// The error is `None` if the user interrupted the command.

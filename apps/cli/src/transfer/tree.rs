@@ -186,10 +186,11 @@ impl Transfer<'_> {
                 "directories are nested too deeply",
             ));
         }
-        let is_new = self.make(&directory.target)?;
+        let target = &directory.target;
+        let is_new = self.repeated(target, || self.make(target))?;
         let mut target_entries = match is_new {
             true => TargetEntries::default(),
-            false => self.present(&directory.target)?,
+            false => self.repeated(target, || self.present(target))?,
         };
         let mut seen = HashSet::new();
         let mut is_whole = true;
@@ -199,8 +200,11 @@ impl Transfer<'_> {
             true => Detail::Followed,
             false => Detail::Brief,
         };
-        source.list(detail, &mut |entry| {
+        // A listing that is repeated after a lost connection shows entries again.
+        let mut listed = HashSet::new();
+        let mut take = |entry: Outcome<Entry>| {
             match entry {
+                Ok(entry) if source.is_remote() && !listed.insert(entry.name.clone()) => {}
                 Ok(entry) => {
                     self.keep_partial_file(&mut target_entries, source, &entry);
                     let old = match target_entries.take(&entry.name) {
@@ -224,7 +228,8 @@ impl Transfer<'_> {
                 }
             }
             !self.is_over()
-        })?;
+        };
+        self.repeated(source, || source.list(detail, &mut take))?;
         for entry in other_case {
             let found = self
                 .take_renamed(&mut target_entries, directory, &entry, is_whole)
