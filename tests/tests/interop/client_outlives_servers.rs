@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use crate::rig::proxy::{Cut, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, connect_through, for_each_transport, pattern};
@@ -31,6 +32,15 @@ fn options(peer: Peer) -> TransferOptions {
     TransferOptions::default().io_size(io_size).depth(8)
 }
 
+/// Options of a client that reports a lost connection at once.
+fn once() -> Options {
+    Options::default().reconnect_timeout(Duration::ZERO)
+}
+
+fn share_once(rig: &Rig) -> Result<Share> {
+    Ok(rig.connect(once())?.share(SHARE).wait()?)
+}
+
 /// Runs `act` on a separate thread and fails if it hangs.
 fn soon<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (sender, receiver) = mpsc::channel();
@@ -56,8 +66,7 @@ fn a_download_is_resumed(peer: Peer) -> Result<()> {
     let mut rig = Rig::new(peer)?;
     let bytes = pattern(FILE_BYTES, 1);
     std::fs::write(rig.path("file"), &bytes)?;
-    let file = rig
-        .share()?
+    let file = share_once(&rig)?
         .open("file", &OpenOptions::new().read(true))
         .wait()?;
     let options = options(peer);
@@ -123,7 +132,7 @@ fn an_upload_is_resumed(peer: Peer) -> Result<()> {
     let mut rig = Rig::new(peer)?;
     let bytes = pattern(FILE_BYTES, 2);
     let new = OpenOptions::new().write(true).create_new(true);
-    let file = rig.share()?.open("file", &new).wait()?;
+    let file = share_once(&rig)?.open("file", &new).wait()?;
     let mut options = options(peer);
     // The server may handle requests in any order, on two connections if the client has two. A
     // small span makes sure that all data before the requests in flight are written.
@@ -213,15 +222,14 @@ fn through(proxy: &Proxy) -> Result<Share> {
         Transport::SmbDirect => Protection::Encrypt,
         _ => Protection::AsAsked,
     };
-    let options = Options::default().protection(protection);
-    let session = connect_through(proxy, options)?;
+    let session = connect_through(proxy, once().protection(protection))?;
     Ok(session.share(SHARE).wait()?)
 }
 
 fn a_server_that_comes_back_is_found_again(peer: Peer) -> Result<()> {
     let mut rig = Rig::new(peer)?;
     for round in 0..peer.amount(3, 1) {
-        let share = rig.share()?;
+        let share = share_once(&rig)?;
         share
             .write("file", vec![round; 1000], &WriteOptions::default())
             .wait()?;

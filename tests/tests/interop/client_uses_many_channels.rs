@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use crate::rig::proxy::{Cut, Proxy, Way};
 use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, connect_through, for_each_transport, pattern};
@@ -299,7 +300,8 @@ fn make_and_rename(share: &Share, name: &str) -> Result<(), Error> {
 fn the_last_channel_takes_the_session_along(peer: Peer) -> Result<()> {
     let mut rig = rig(peer)?;
     fs::write(rig.path("file"), pattern(FILE_BYTES, 9))?;
-    let session = rig.connect(channels(4, Protection::AsAsked))?;
+    let once = channels(4, Protection::AsAsked).reconnect_timeout(Duration::ZERO);
+    let session = rig.connect(once)?;
     let share = session.share(SHARE).wait()?;
     let (report, reported) = mpsc::channel();
     let reading = thread::spawn(move || {

@@ -19,6 +19,7 @@ mod client_copies_on_the_server;
 mod client_examples_work;
 mod client_fits_its_requests;
 mod client_keeps_names;
+mod client_keeps_opens;
 mod client_lists_large_directories;
 mod client_logs_off_everywhere;
 mod client_moves_whole_trees;
@@ -98,6 +99,7 @@ const MODULES: &[Module] = modules! {
     client_examples_work;
     client_fits_its_requests: every_transport;
     client_keeps_names;
+    client_keeps_opens;
     client_lists_large_directories;
     client_logs_off_everywhere;
     client_moves_whole_trees;

@@ -99,6 +99,20 @@ pub(crate) fn tests(cases: &[(&str, Case)]) -> Vec<Test> {
     tests
 }
 
+/// The cases against each server, over TCP alone.
+pub(crate) fn tests_over_tcp(cases: &[(&str, Case)]) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for &(name, case) in cases {
+        for subject in subjects() {
+            let transport = Transport::Tcp;
+            let peer = Peer { subject, transport };
+            let title = title(name, subject);
+            tests.push(Test::over(&title, transport.name(), move || case(peer)));
+        }
+    }
+    tests
+}
+
 fn title(name: &str, subject: Subject) -> String {
     match subject {
         Subject::Smbeam => format!("{name}_with_smbeam"),

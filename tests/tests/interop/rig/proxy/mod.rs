@@ -11,9 +11,10 @@ mod streams;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Shutdown;
+use std::net::{Ipv4Addr, Shutdown};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Result;
 use smbeam_client::{Endpoint, Transport};
@@ -59,6 +60,12 @@ struct Shared {
 struct State {
     /// The connections, in the order in which they came.
     links: Vec<HangUp>,
+    /// Whether new connections end at once. Only over TCP.
+    refuses: bool,
+    /// Address from which the relay connects to the server; none: any. Only over TCP.
+    source: Option<Ipv4Addr>,
+    /// Bytes that passed, both ways together.
+    passed: u64,
     seen: BTreeMap<(Way, Kind), u64>,
     cut: Option<Cut>,
     was_cut: bool,
@@ -114,6 +121,24 @@ impl Proxy {
         }
     }
 
+    /// Ends all connections now, and all new ones for the time `outage`. The server then sees the
+    /// client at the address `source`.
+    pub(crate) fn interrupt(&self, outage: Duration, source: Option<Ipv4Addr>) {
+        {
+            let mut state = self.shared.lock();
+            state.refuses = true;
+            state.source = source;
+            state.links.iter().for_each(|hang_up| hang_up());
+        }
+        thread::sleep(outage);
+        self.shared.lock().refuses = false;
+    }
+
+    /// Bytes that passed, both ways together.
+    pub(crate) fn passed(&self) -> u64 {
+        self.shared.lock().passed
+    }
+
     /// The messages that came by, and how many: none over QUIC.
     pub(crate) fn seen(&self) -> BTreeMap<(Way, Kind), u64> {
         self.shared.lock().seen.clone()
@@ -165,11 +190,18 @@ impl Shared {
         state.links.len() - 1
     }
 
+    /// The address from which to connect to the server; `None` if no connection is accepted now.
+    fn route(&self) -> Option<Ipv4Addr> {
+        let state = self.lock();
+        (!state.refuses).then_some(state.source.unwrap_or(Ipv4Addr::UNSPECIFIED))
+    }
+
     /// Counts the messages of `bytes` bytes that are about to pass, after `passed` earlier ones.
     /// `Some(count)`: the connection is cut after `count` of these bytes.
     fn passes(&self, line: Line, passed: u64, bytes: usize, kinds: Vec<Kind>) -> Option<usize> {
         let (connection, way) = line;
         let mut state = self.lock();
+        state.passed += bytes as u64;
         for kind in kinds {
             *state.seen.entry((way, kind)).or_default() += 1;
         }

@@ -1,12 +1,12 @@
 //! Frames over TCP, with or without NetBIOS.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
 use anyhow::Result;
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
 
 use super::kinds::kinds;
 use super::{Line, Shared, link};
@@ -25,7 +25,13 @@ pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
 }
 
 fn meet(client: TcpStream, server: u16, shared: &Arc<Shared>) -> io::Result<()> {
-    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server))?;
+    let Some(source) = shared.route() else {
+        return Ok(());
+    };
+    let own = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    own.bind(&SocketAddrV4::new(source, 0).into())?;
+    own.connect(&SocketAddrV4::new(Ipv4Addr::LOCALHOST, server).into())?;
+    let server = TcpStream::from(own);
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     link([client.into(), server.into()], pass, shared)
