@@ -8,6 +8,7 @@ mod network_interface;
 mod object_id;
 mod pipe;
 mod ranges;
+mod resiliency;
 mod validate_negotiate;
 
 pub use copychunk::{Chunk, CopyChunkRequest, CopyChunkResponse, ResumeKeyResponse};
@@ -15,6 +16,7 @@ pub use network_interface::{InterfaceCapability, NetworkInterface, SocketAddress
 pub use object_id::ObjectIdBuffer;
 pub use pipe::{PipePeek, PipeWait};
 pub use ranges::{AllocatedRange, ZeroData};
+pub use resiliency::ResiliencyRequest;
 pub use validate_negotiate::{ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 
 open_enum! {
