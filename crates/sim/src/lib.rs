@@ -85,6 +85,8 @@ pub struct Report {
     pub locks_ended: u64,
     /// Number of opens that outlived their session, with their share modes and locks.
     pub opens_disconnected: u64,
+    /// Number of opens of a lost session to which their client reconnected.
+    pub opens_reclaimed: u64,
     /// Number of timeouts of the server while no connection existed.
     pub timeouts_without_connection: u64,
     /// Number of times that a client stopped to receive for some time.

@@ -44,8 +44,8 @@ pub struct Scenario {
     /// Number of opens per thousand that open one file, which all clients share. Half this number
     /// of operations per thousand are locks.
     pub crowd: u16,
-    /// Time that an open outlives a session that lost its connection. Zero closes it at once.
-    pub disconnected_open_timeout: Duration,
+    /// Time that an open outlives a session that lost its connection. Zero makes no open resilient.
+    pub resilient_timeout: Duration,
     /// Bytes of memory for the responses of all connections.
     pub response_bytes: usize,
     /// The faults that occur until the clients have sent their last operation. After that no fault
@@ -150,7 +150,7 @@ impl Scenario {
             credits: 512,
             private_files: false,
             crowd: 0,
-            disconnected_open_timeout: Duration::ZERO,
+            resilient_timeout: Duration::ZERO,
             response_bytes: 256 << 20,
             faults: Faults::default(),
         }
@@ -197,7 +197,7 @@ impl Scenario {
         let storm = Self::stormy();
         Self {
             crowd: choices.pick(&[0, 400]),
-            disconnected_open_timeout: Duration::from_millis(choices.pick(&[50, 1_000, 5_000])),
+            resilient_timeout: Duration::from_millis(choices.pick(&[50, 1_000, 5_000])),
             faults: Faults {
                 reset: 40,
                 ..storm.faults.some(&mut choices)

@@ -669,6 +669,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             guest: name == "data",
             oplocks: true,
             directory_leases: true,
+            durable_handles: true,
             notify: true,
             sync: SyncPolicy::default(),
             force_token: None,
@@ -678,7 +679,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         security_blob: auth::server_hint(),
         limits: Limits {
             credits: scenario.credits,
-            disconnected_open_timeout: scenario.disconnected_open_timeout,
+            durable_timeout_max: scenario.resilient_timeout,
             response_bytes: scenario.response_bytes,
             ..Limits::default()
         },

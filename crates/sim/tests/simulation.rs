@@ -70,6 +70,7 @@ fn opens_outlive_lost_connections_until_their_time_is_up() {
     if reports.len() > 50 {
         for count in [
             |report: &Report| report.opens_disconnected,
+            |report: &Report| report.opens_reclaimed,
             |report: &Report| report.timeouts_without_connection,
         ] {
             assert!(reports.iter().map(count).sum::<u64>() > 0);

@@ -27,7 +27,7 @@ impl Server {
         revision: AccountsRevision,
     ) -> Vec<(ConnectionId, Notice)> {
         self.account_changes.lock().note(name, revision);
-        self.disconnected.lock().expire_of(name);
+        self.disconnected.lock().give_up_of(name);
         let sessions = self.named_sessions().into_iter();
         let of_account = sessions.filter(|session| {
             let account = &session.state.lock().account;
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Ends a session. Returns the notices for its connections; none if it has ended before.
-    pub(crate) fn close_session(&self, session: &Session) -> Vec<(ConnectionId, Notice)> {
+    pub(crate) fn close_session(&self, session: &Arc<Session>) -> Vec<(ConnectionId, Notice)> {
         let connections = session.channels.end().into_iter();
         self.refuse_requests(session);
         let notice = |connection| (connection, Notice::SessionClosed(session.id));
@@ -76,8 +76,15 @@ impl Server {
     }
 
     /// Refuses further requests of a session.
-    pub(crate) fn refuse_requests(&self, session: &Session) {
-        session.state.lock().is_closed = true;
+    pub(crate) fn refuse_requests(&self, session: &Arc<Session>) {
+        let mut state = session.state.lock();
+        let is_first = !core::mem::replace(&mut state.is_closed, true);
+        let leaves_opens = state.leaves_opens;
+        drop(state);
+        // Before the session leaves its table, so that a reconnect finds it in one of both.
+        if is_first && leaves_opens {
+            self.disconnected.lock().begin(session);
+        }
         self.sessions.lock().remove(session.id);
         session.trees.lock().clear();
     }

@@ -90,7 +90,7 @@ impl Step {
                 let waiter = (context.connection, self.op);
                 context.server.watches.forget(self.open.file, waiter);
                 // It was cancelled, or its tree or session ends.
-                let goes_on = context.session.trees.lock().contains_key(&self.open.tree);
+                let goes_on = context.session.trees.lock().contains_key(&self.open.tree());
                 Err(if goes_on {
                     status
                 } else {

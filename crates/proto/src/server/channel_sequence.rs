@@ -21,6 +21,11 @@ pub(crate) struct ChannelSequence {
 /// Largest difference of a number that is later. \[MS-SMB2\] 3.3.5.2.10
 const LATER: u16 = 0x7FFF;
 
+/// Whether a number is earlier than another one. \[MS-SMB2\] 3.3.5.2.10
+pub(crate) fn is_earlier(number: u16, than: u16) -> bool {
+    number.wrapping_sub(than) > LATER
+}
+
 impl ChannelSequence {
     /// The generation under which a request is counted; `None` if it came too late, or if it is a
     /// replay and the request that it repeats may still be pending.
@@ -28,11 +33,10 @@ impl ChannelSequence {
     /// The specification counts a replay with a new number without a check of pending requests.
     /// Then a WRITE could take effect after its own replay, and overwrite later data.
     pub(crate) fn admit(&mut self, number: u16, is_replay: bool) -> Option<u64> {
-        let difference = number.wrapping_sub(self.current);
-        if difference > LATER {
+        if is_earlier(number, self.current) {
             return None;
         }
-        if difference > 0 {
+        if number != self.current {
             self.current = number;
             self.generation += 1;
             self.earlier += core::mem::take(&mut self.outstanding);
@@ -42,6 +46,13 @@ impl ChannelSequence {
         }
         self.outstanding += 1;
         Some(self.generation)
+    }
+
+    /// Continues with the numbers of another session, to which the open has moved.
+    pub(crate) fn restart(&mut self, number: u16) {
+        self.current = number;
+        self.generation += 1;
+        self.earlier += core::mem::take(&mut self.outstanding);
     }
 
     pub(crate) fn end(&mut self, generation: u64) {

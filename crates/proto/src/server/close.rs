@@ -8,10 +8,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use wire::Status;
 use wire::access::CreateOptions;
 use wire::close::{CloseFlags, Request, Response};
 use wire::fscc::FileAction;
+use wire::{Guid, Status};
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::file::{FileKey, FileOp, Metadata, Operation};
@@ -25,6 +25,7 @@ use crate::server::fsa::caching::ChangeTime;
 use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
+use crate::server::operations::{Operations, Pending};
 use crate::server::watch::Event;
 use crate::time::Now;
 
@@ -190,31 +191,103 @@ pub(crate) fn abandon(
     op_ids: &mut OpIds,
     effects: &mut Effects,
 ) -> Vec<OpId> {
-    let deadline = now.instant.after(server.config.limits.oplock_break_timeout);
-    let mut close = server.files.close(open.key, open.file, deadline);
+    let mut close = leave(server, now, open);
+    if let Some((_, path)) = &close.unlink {
+        let notices = removal_notices(server, now, open, (path, close.own_parent_lease));
+        close.notices.extend(notices);
+    }
+    finish(server, open.key, close, op_ids, effects)
+}
+
+/// The open leaves the table of open files.
+fn leave(server: &Server, now: Now, open: &Open) -> Close {
+    let time = change_time(server, now);
+    let mut close = server.files.close(open.key, open.file, time.deadline);
     close.notices.extend(end_watches(server, open));
-    let time = ChangeTime {
-        now: now.instant,
-        deadline,
-    };
-    let mut notices = Notices::new();
-    let (files, share) = (&server.files, open.file.share);
     if let Some((path, own)) = close.entry.take()
         && open.is_modified.load(Ordering::Relaxed)
     {
-        files.entry_changed(share, &path, own, time, &mut notices);
+        let (files, share) = (&server.files, open.file.share);
+        files.entry_changed(share, &path, own, time, &mut close.notices);
     }
-    if let Some((_, path)) = &close.unlink {
-        let own = close.own_parent_lease;
-        files.entry_changed(share, path, own, time, &mut notices);
-        notices.extend(
-            server
-                .watches
-                .report(files, open.file, &[removed(open, path)]),
-        );
+    close
+}
+
+/// Reports the removal of a file to the watches and to the leases of its directory, except the
+/// lease `own`.
+fn removal_notices(
+    server: &Server,
+    now: Now,
+    open: &Open,
+    (path, own): (&SharePath, Option<Guid>),
+) -> Notices {
+    let (files, share) = (&server.files, open.file.share);
+    let event = removed(open, path);
+    let mut notices = server.watches.report(files, open.file, &[event]);
+    files.entry_changed(share, path, own, change_time(server, now), &mut notices);
+    notices
+}
+
+/// The time of a change, and when a break that it begins ends at the latest.
+fn change_time(server: &Server, now: Now) -> ChangeTime {
+    let timeout = server.config.limits.oplock_break_timeout;
+    ChangeTime {
+        now: now.instant,
+        deadline: now.instant.after(timeout),
     }
-    close.notices.extend(notices);
-    finish(server, open.key, close, op_ids, effects)
+}
+
+/// A file that no client has open and with its name being removed.
+#[derive(Debug)]
+pub(crate) struct Unlinked {
+    open: Arc<Open>,
+    path: SharePath,
+    close: Close,
+}
+
+impl Server {
+    /// Closes an open that outlived its session. A request that waits for the end of the open
+    /// continues after the name of a deleted file is removed: it would otherwise open the deleted
+    /// file.
+    pub(crate) fn close(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) {
+        let mut close = leave(self, now, open);
+        let mut operations = self.operations.lock();
+        let Operations { op_ids, pending } = &mut *operations;
+        if let Some((file, path)) = close.unlink.take() {
+            let op = op_ids.allocate();
+            let operation = Operation::Unlink { path: path.clone() };
+            effects.push(Effect::File(op, FileOp::OnOpen(file, operation)));
+            let unlinked = Unlinked {
+                open: open.clone(),
+                path,
+                close,
+            };
+            pending.insert(op, Pending::Unlink(Box::new(unlinked)));
+            return;
+        }
+        let ops = finish(self, open.key, close, op_ids, effects);
+        pending.extend(ops.into_iter().map(|op| (op, Pending::Close)));
+    }
+
+    /// The name of a deleted file was removed, or could not be removed: closes the opens.
+    pub(crate) fn unlinked(
+        &self,
+        now: Now,
+        unlinked: Unlinked,
+        is_removed: bool,
+        effects: &mut Effects,
+    ) {
+        let Unlinked { open, path, close } = unlinked;
+        self.files.forget(open.key);
+        if is_removed {
+            let own = close.own_parent_lease;
+            self.post(removal_notices(self, now, &open, (&path, own)), effects);
+        }
+        let mut operations = self.operations.lock();
+        let Operations { op_ids, pending } = &mut *operations;
+        let ops = finish(self, open.key, close, op_ids, effects);
+        pending.extend(ops.into_iter().map(|op| (op, Pending::Close)));
+    }
 }
 
 /// Starts the remaining operations of a close and does not wait for them. Returns the operations.

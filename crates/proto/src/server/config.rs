@@ -141,12 +141,16 @@ pub struct Limits {
     /// Maximum number of leases of the whole server. A lease uses about 300 bytes of memory beside
     /// its opens. Default: 524,288.
     pub leases: usize,
-    /// Maximum number of open files of the whole server that outlive their lost session. Each needs
-    /// a file descriptor. Default: 16,384.
+    /// Maximum number of durable open files of the whole server that outlive their lost session.
+    /// Each needs a file descriptor and at most 2 KiB of memory. Default: 16,384.
     pub disconnected_opens: usize,
-    /// Time that an open file outlives a session that lost its last connection. Zero, the default,
-    /// closes the file at once. \[MS-SMB2\] 3.3.7.1
-    pub disconnected_open_timeout: Duration,
+    /// Maximum number of durable open files of one user that outlive their lost session. Default:
+    /// 4096.
+    pub disconnected_opens_per_user: usize,
+    /// Maximum time that a durable or resilient open file outlives a lost session. A client may
+    /// request less. Zero grants no durable opens. Default: 300 s, as in Windows and Samba.
+    /// \[MS-SMB2\] 3.3.5.9.10, 3.3.5.15.9
+    pub durable_timeout_max: Duration,
     /// Time after which a waiting request gets an interim response (STATUS_PENDING). Default: 500
     /// ms.
     pub interim_after: Duration,
@@ -184,7 +188,8 @@ impl Default for Limits {
             leases_per_client: 65_536,
             leases: 524_288,
             disconnected_opens: 16_384,
-            disconnected_open_timeout: Duration::ZERO,
+            disconnected_opens_per_user: 4096,
+            durable_timeout_max: Duration::from_secs(300),
             interim_after: Duration::from_millis(500),
             oplock_break_timeout: Duration::from_secs(35),
         }
@@ -274,6 +279,9 @@ pub struct Share {
     /// Whether clients may cache the entries of directories of the share by leases. Set this to
     /// false if another share has the same directories: its changes break no lease of this one.
     pub directory_leases: bool,
+    /// Whether clients may open files of the share so that the opens survive a lost connection
+    /// (durable and resilient opens). \[MS-SMB2\] 3.3.5.9.6, 3.3.5.9.10
+    pub durable_handles: bool,
     /// Whether clients may watch directories of the share for changes (CHANGE_NOTIFY).
     /// \[MS-SMB2\] 3.3.5.19
     pub notify: bool,

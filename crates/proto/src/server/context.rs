@@ -200,6 +200,15 @@ impl Context<'_> {
         Some(Parked::new(&wait, key, until))
     }
 
+    /// Removes the request from the requests that wait for the end of a break.
+    pub(crate) fn stop_waiting(&self, parked: &Parked) {
+        let waiter = Waiter {
+            connection: self.connection,
+            op: parked.op,
+        };
+        self.server.files.forget_waiter(parked.key, waiter);
+    }
+
     /// A number for an operation that will be completed.
     pub(crate) fn op(&mut self) -> OpId {
         self.op_ids.allocate()
@@ -244,6 +253,11 @@ impl Context<'_> {
             true => Ok(()),
             false => Err(Status::CANCELLED),
         }
+    }
+
+    /// The ChannelSequence of the request.
+    pub(crate) fn channel_sequence(&self) -> u16 {
+        outstanding_request::channel_sequence(&self.header)
     }
 
     /// The identity of file operations: that of the share, or that of the user.
@@ -324,7 +338,7 @@ impl Context<'_> {
             RelatedOpen::None => id,
         };
         let open = self.session.opens.lock().get(&id.volatile).cloned();
-        let open = open.filter(|open| open.id == id && open.tree == self.tree.id);
+        let open = open.filter(|open| open.id == id && open.tree() == self.tree.id);
         let open = open.ok_or(Status::FILE_CLOSED)?;
         *self.related_open = RelatedOpen::Open(id);
         if self.dialect >= Dialect::SMB_3_0 && self.outstanding.is_none() {

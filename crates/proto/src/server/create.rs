@@ -6,7 +6,9 @@
 
 mod admit;
 mod contexts;
+mod durable;
 mod oplock;
+mod reconnect;
 mod replayed;
 mod wanted;
 
@@ -24,16 +26,18 @@ use wire::fscc::FileAction;
 use wire::{FileId, Status};
 
 use crate::effect::Outcome;
-use crate::file::{FileOp, Metadata, OpenPlan, Opened, Operation};
+use crate::file::{self, FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::report::NeededAccess;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
+use crate::server::durability::Durability;
 use crate::server::fsa::caching::{Granted, oplock_level};
 use crate::server::ledger::Resource;
-use crate::server::open::{Open, OpenState, initial_mode, malformed, wire_attributes};
+use crate::server::open::{Attachment, Open, OpenState, initial_mode, malformed, wire_attributes};
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CompletedCreate;
 use contexts::Asked;
+use durable::Reconnect;
 use replayed::Replayed;
 use wanted::Wanted;
 
@@ -49,7 +53,9 @@ pub(crate) enum Step {
     /// The file system starts to report changes by other processes in a directory, before its
     /// client gets a lease.
     Watching(Box<Entered>),
-    /// The file system reads the metadata again, for the response to a replay.
+    /// The request reconnects to an open of a session that has not ended completely.
+    Reconnecting(Box<reconnect::Attempt>),
+    /// The file system reads the metadata again, for the response to a replay or a reconnect.
     Replaying(Box<Replayed>),
 }
 
@@ -81,6 +87,9 @@ impl Caching {
 /// Starts on a request.
 pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progress<Step>, Status> {
     let request = Request::decode(message).map_err(malformed)?;
+    if let Some(reconnect) = Reconnect::find(&request.contexts, context.dialect)? {
+        return reconnect::begin(context, &request, reconnect);
+    }
     let mut wanted = Wanted::new(&request, &context.tree)?;
     if let Some(progress) = replayed::begin(context, &mut wanted)? {
         return Ok(progress);
@@ -155,9 +164,13 @@ impl Step {
                 outcome.expect_woken()?;
                 Ok(open(context, *wanted))
             }
+            Self::Reconnecting(attempt) => {
+                outcome.expect_woken()?;
+                attempt.run(context)
+            }
             Self::Replaying(replayed) => {
-                let metadata = outcome.expect_file()?.expect_metadata();
-                Ok(replayed.answer(context, &metadata))
+                let metadata = outcome.expect_file().map(file::Outcome::expect_metadata);
+                replayed.answer(context, metadata)
             }
         }
     }
@@ -182,6 +195,10 @@ fn enter(
         Ok(None) => {}
         Ok(Some(parked)) => {
             context.run(FileOp::OnOpen(opened.file, Operation::Close));
+            if wanted.must_not_wait(&context.header) {
+                context.stop_waiting(&parked);
+                return Err(Status::FILE_NOT_AVAILABLE);
+            }
             wanted.is_made = opened.created;
             wanted.is_retry = true;
             let step = Step::Parked(Box::new(wanted));
@@ -249,26 +266,33 @@ impl Entered {
             has_readers,
             locks,
         } = self.grant(context, id);
+        let is_directory = self.opened.metadata.is_directory();
+        let durable = self.wanted.asked.durable;
+        let held = lease.map_or(rights, |lease| lease.lease_state);
+        let state = OpenState {
+            durability: durable.grant(context, held, is_directory),
+            ..OpenState::default()
+        };
+        let quota = self.wanted.place.clone();
         let open = Open {
             id,
-            tree: context.tree.id,
+            attachment: Attachment::new(context.tree.id, context.is_encrypted, quota),
             share: context.tree.share.clone(),
             file: self.opened.file,
             key: self.opened.metadata.key,
-            is_directory: self.opened.metadata.is_directory(),
+            is_directory,
             granted: self.granted,
             options: self.wanted.options,
-            is_encrypted: context.is_encrypted,
             has_readers,
             locks,
             position: AtomicU64::new(0),
             is_modified: AtomicBool::new(false),
             mode: initial_mode(self.wanted.options),
             replay_entry: self.wanted.replay_entry.clone(),
-            _quota: self.wanted.place.clone(),
+            create_guid: durable.create_guid(),
             lock_charge: Mutex::new(context.session.user.none_of(Resource::Locks)),
             sequence: Mutex::default(),
-            state: Mutex::new(OpenState::default()),
+            state: Mutex::new(state),
         };
         (open, Caching::new(rights, lease))
     }
@@ -308,17 +332,21 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
     open.replay_entry
         .iter()
         .for_each(|replay_entry| replay_entry.complete(known));
+    let durability = open.state.lock().durability;
     let asked = &entered.wanted.asked;
-    Ok(answer(asked, &entered.opened.metadata, &known, &caching))
+    let metadata = &entered.opened.metadata;
+    Ok(answer(asked, metadata, &known, (&caching, durability)))
 }
 
+/// The response: with the granted oplock level and durability.
 fn answer(
     asked: &Asked,
     metadata: &Metadata,
     known: &CompletedCreate,
-    caching: &Caching,
+    (caching, durability): (&Caching, Durability),
 ) -> Progress<Step> {
-    let answers = asked.answers(metadata, known.maximal, caching.lease.as_ref());
+    let mut answers = asked.answers(metadata, known.maximal, caching.lease.as_ref());
+    answers.extend(asked.durable.answer(durability));
     let contexts: Vec<RawContext<'_>> = answers
         .iter()
         .map(|(name, data)| RawContext { name, data })
@@ -354,7 +382,7 @@ fn register(context: &Context<'_>, open: &Arc<Open>) -> Result<(), Status> {
     }
     opens.insert(open.id.volatile, open.clone());
     drop(opens);
-    let is_there = session.trees.lock().contains_key(&open.tree);
+    let is_there = session.trees.lock().contains_key(&open.tree());
     if !is_there && session.opens.lock().remove(&open.id.volatile).is_some() {
         return Err(Status::NETWORK_NAME_DELETED);
     }

@@ -1,83 +1,187 @@
-//! Opens that outlive their session. \[MS-SMB2\] 3.3.7.1
+//! Durable opens that outlive their session. \[MS-SMB2\] 3.3.7.1
 //!
-//! A session that loses its last connection may leave its opens to the server: the client may
-//! reconnect. A disconnected open keeps its share modes and its byte-range locks, so that no other
-//! client changes the file unnoticed. It loses its oplock, because the client cannot receive a
-//! break, and its watch. The server closes it at its deadline.
+//! A session that loses its last connection leaves its durable opens to the server: the client may
+//! reconnect to them. A disconnected open keeps its share modes, byte-range locks, caching rights
+//! and its delete on close. No client can acknowledge a break of its rights, so a break ends the
+//! open. The server closes it at its deadline.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use wire::SessionId;
+
+use crate::notice::Notice;
+use crate::server::ledger::Charge;
+use crate::server::notices::{Notices, Waiter};
 use crate::server::open::Open;
+use crate::server::session::Session;
 use crate::time::Instant;
 
-/// The disconnected opens of a server, in the order of their deadlines. An open is identified by
-/// the persistent half of its FileId.
+/// The disconnected opens of a server. An open is identified by the persistent half of its FileId.
 #[derive(Debug, Default)]
 pub(crate) struct DisconnectedOpens {
-    opens: BTreeMap<(Instant, u64), Disconnected>,
+    opens: BTreeMap<u64, Disconnected>,
+    /// Sessions that have ended and leave their durable opens to the server, until no request acts
+    /// on these opens any more.
+    ending: BTreeMap<SessionId, Arc<Session>>,
+    /// Reconnects that wait for the end of such a session.
+    waiting: Vec<Waiter>,
+    /// The opens in the order of their deadlines.
+    deadlines: BTreeSet<(Instant, u64)>,
+    totals: DisconnectedTotals,
 }
 
 /// A disconnected open.
 #[derive(Debug)]
-struct Disconnected {
-    open: Arc<Open>,
-    /// Name of the account of its session.
-    owner: String,
+pub(crate) struct Disconnected {
+    pub(crate) open: Arc<Open>,
+    /// When the server closes it.
+    pub(crate) deadline: Instant,
+    /// Counts the open for its user.
+    charge: Charge,
+}
+
+/// Numbers of durable open files that lost their session, since the start of the server, by the
+/// way in which that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DisconnectedTotals {
+    /// Number of open files to which a client reconnected.
+    pub reclaimed: u64,
+    /// Number of open files that the server closed at their deadline.
+    pub expired: u64,
+    /// Number of open files that the server closed before: another client needed the file, or the
+    /// account of the user ended.
+    pub given_up: u64,
 }
 
 impl DisconnectedOpens {
-    /// Returns whether there is no disconnected open.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.opens.is_empty()
+    /// Returns the number of disconnected opens.
+    pub(crate) fn len(&self) -> usize {
+        self.opens.len()
+    }
+
+    /// Returns the numbers of opens that left the table.
+    pub(crate) fn totals(&self) -> DisconnectedTotals {
+        self.totals
+    }
+
+    /// Returns the disconnected opens, the first deadline first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Disconnected> {
+        let ids = self.deadlines.iter();
+        ids.filter_map(|(_, id)| self.opens.get(id))
+    }
+
+    /// Notes that a session ends and that its durable opens will follow.
+    pub(crate) fn begin(&mut self, session: &Arc<Session>) {
+        self.ending.insert(session.id, session.clone());
+    }
+
+    /// The opens of a session are closed or in this table. Appends the notices that wake waiting
+    /// reconnects.
+    pub(crate) fn finish(&mut self, session: SessionId, notices: &mut Notices) {
+        if self.ending.remove(&session).is_some() {
+            let waiting = self.waiting.drain(..);
+            let wake = |waiter: Waiter| (waiter.connection, Notice::CachingBroken(waiter.op));
+            notices.extend(waiting.map(wake));
+        }
+    }
+
+    /// Returns the sessions with opens that will follow.
+    pub(crate) fn ending(&self) -> Vec<Arc<Session>> {
+        self.ending.values().cloned().collect()
+    }
+
+    /// Registers a reconnect that waits for a session, if the session still ends.
+    pub(crate) fn wait(&mut self, session: SessionId, waiter: Waiter) -> bool {
+        let is_ending = self.ending.contains_key(&session);
+        if is_ending {
+            self.waiting.push(waiter);
+        }
+        is_ending
     }
 
     /// Returns the earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let ((deadline, _), _) = self.opens.first_key_value()?;
+        let (deadline, _) = self.deadlines.first()?;
         Some(*deadline)
     }
 
     /// Removes and returns the opens with a deadline in the past.
     pub(crate) fn take_expired(&mut self, now: Instant) -> Vec<Arc<Open>> {
         let mut expired = Vec::new();
-        while let Some(first) = self.opens.first_entry() {
-            if first.key().0 > now {
+        while let Some(&(deadline, id)) = self.deadlines.first() {
+            if deadline > now {
                 break;
             }
-            expired.push(first.remove().open);
+            let removed = self.remove(id).expect("each deadline is that of an open");
+            expired.push(removed);
+            // Given up opens have been counted.
+            self.totals.expired += u64::from(deadline > GIVEN_UP);
         }
         expired
     }
 
-    /// Adds an open of this account. Returns whether the table had space for it.
-    pub(crate) fn insert(
-        &mut self,
-        deadline: Instant,
-        open: &Arc<Open>,
-        owner: String,
-        limit: usize,
-    ) -> bool {
-        if self.opens.len() >= limit {
-            return false;
-        }
-        let key = (deadline, open.id.persistent);
-        let open = open.clone();
-        let previous = self.opens.insert(key, Disconnected { open, owner });
+    /// Adds an open. `charge` counts it for its user.
+    pub(crate) fn insert(&mut self, open: &Arc<Open>, deadline: Instant, charge: Charge) {
+        let id = open.id.persistent;
+        let disconnected = Disconnected {
+            open: open.clone(),
+            deadline,
+            charge,
+        };
+        let previous = self.opens.insert(id, disconnected);
         assert!(previous.is_none(), "a persistent id belongs to one open");
+        self.deadlines.insert((deadline, id));
+    }
+
+    /// Returns an open that has not reached its deadline.
+    pub(crate) fn find(&self, id: u64, now: Instant) -> Option<Arc<Open>> {
+        let found = self.opens.get(&id).filter(|found| found.deadline > now)?;
+        Some(found.open.clone())
+    }
+
+    /// Returns an open.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Open>> {
+        Some(self.opens.get(&id)?.open.clone())
+    }
+
+    /// Removes an open for its client, if it has not reached its deadline.
+    pub(crate) fn reclaim(&mut self, id: u64, now: Instant) -> Option<Arc<Open>> {
+        self.find(id, now)?;
+        self.totals.reclaimed += 1;
+        self.remove(id)
+    }
+
+    /// Removes an open.
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Arc<Open>> {
+        let Disconnected { open, deadline, .. } = self.opens.remove(&id)?;
+        self.deadlines.remove(&(deadline, id));
+        Some(open)
+    }
+
+    /// Makes an open expire at once. Returns whether it is in the table.
+    pub(crate) fn give_up(&mut self, id: u64) -> bool {
+        let Some(found) = self.opens.get_mut(&id) else {
+            return false;
+        };
+        let before = core::mem::replace(&mut found.deadline, GIVEN_UP);
+        self.deadlines.remove(&(before, id));
+        self.deadlines.insert((GIVEN_UP, id));
+        self.totals.given_up += u64::from(before != GIVEN_UP);
         true
     }
 
     /// Makes all opens of an account expire at once.
-    pub(crate) fn expire_of(&mut self, owner: &str) {
-        let is_of_owner =
-            |(key, open): (&(Instant, u64), &Disconnected)| (open.owner == owner).then_some(*key);
-        let keys: Vec<_> = self.opens.iter().filter_map(is_of_owner).collect();
-        for key in keys {
-            let open = self.opens.remove(&key).expect("it was just seen");
-            self.opens.insert((Instant::default(), key.1), open);
+    pub(crate) fn give_up_of(&mut self, owner: &str) {
+        let opens = self.opens.iter();
+        let of_owner = opens.filter(|(_, open)| open.charge.user().name() == owner);
+        let ids: Vec<_> = of_owner.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.give_up(id);
         }
     }
 }
+
+/// The deadline of an open that the server closes as soon as it can.
+const GIVEN_UP: Instant = Instant(core::time::Duration::ZERO);

@@ -1,8 +1,8 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
 //! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, sparse
-//! ranges, object ids, compression (always none) and reparse points (never one). Other functions
-//! fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST
+//! ranges, object ids, compression (always none), reparse points (never one) and resilient opens.
+//! Other functions fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST
 //! elsewhere.
 
 mod allocated_ranges;
@@ -13,6 +13,7 @@ pub(super) mod network_interface;
 mod object_id;
 mod reparse_point;
 pub(super) mod request;
+mod resiliency;
 mod resume_key;
 mod sparse;
 pub(super) mod validate_negotiate;
@@ -94,6 +95,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         }
         CtlCode::SRV_REQUEST_RESUME_KEY if is_disk => {
             resume_key::start(context, &request).map(Progress::Done)
+        }
+        CtlCode::LMR_REQUEST_RESILIENCY if is_disk => {
+            resiliency::start(context, &request).map(Progress::Done)
         }
         CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE if is_disk => {
             copychunk::start(context, &request)

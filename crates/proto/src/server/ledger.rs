@@ -1,6 +1,6 @@
 //! The resources that clients use: one sum per user, and one for the process.
 //!
-//! The core counts connections, opens, pipes, watches and byte-range locks. The driver counts the
+//! The core counts connections, opens, pipes, watches, byte-range locks and disconnected opens. The driver counts the
 //! bytes of responses. The limits of a user are hard. Responses can wait, so they have shares: a
 //! user alone may have almost all of their memory, and several users leave memory for each other.
 
@@ -17,7 +17,7 @@ use crate::login::{Account, AccountKind};
 use crate::server::config::Limits;
 
 /// Number of kinds of resources.
-const KINDS: usize = 6;
+const KINDS: usize = 7;
 /// A user may have the free memory for responses times this: seven eighths of all if no other user
 /// has any.
 const SHARE_FACTOR: usize = 7;
@@ -37,6 +37,8 @@ pub enum Resource {
     Watches,
     /// Byte-range locks.
     Locks,
+    /// Open files that outlive a lost session. They count as open files too.
+    DisconnectedOpens,
     /// Bytes of responses outside of the buffer pool: in the making, queued or being sent.
     ResponseBytes,
 }
@@ -49,6 +51,7 @@ impl Resource {
         Self::Pipes,
         Self::Watches,
         Self::Locks,
+        Self::DisconnectedOpens,
         Self::ResponseBytes,
     ];
 
@@ -57,7 +60,9 @@ impl Resource {
         match self {
             Self::Connections => Status::REQUEST_NOT_ACCEPTED,
             Self::Opens | Self::Pipes => Status::TOO_MANY_OPENED_FILES,
-            Self::Watches | Self::Locks | Self::ResponseBytes => Status::INSUFFICIENT_RESOURCES,
+            Self::Watches | Self::Locks | Self::DisconnectedOpens | Self::ResponseBytes => {
+                Status::INSUFFICIENT_RESOURCES
+            }
         }
     }
 
@@ -68,6 +73,7 @@ impl Resource {
             Self::Pipes => limits.pipes_per_user,
             Self::Watches => limits.watches_per_user,
             Self::Locks => limits.locks_per_user,
+            Self::DisconnectedOpens => limits.disconnected_opens_per_user,
             Self::ResponseBytes => usize::MAX,
         }
     }

@@ -55,7 +55,8 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let is_unlock = first.flags == LockFlags::UNLOCK;
     check_expiry(context, is_unlock)?;
     let open = context.open(request.file_id)?;
-    let sequence = Sequence::of(context.has_multichannel, request.lock_sequence);
+    let may_repeat = context.has_multichannel || open.state.lock().durability.is_lasting();
+    let sequence = Sequence::of(may_repeat, request.lock_sequence);
     if let Some(sequence) = sequence
         && open.state.lock().lock_sequences.is_replay(sequence)
     {
@@ -267,7 +268,7 @@ fn locked(
 
 fn is_open(context: &Context<'_>, open: &Open) -> bool {
     let session = &context.session;
-    session.trees.lock().contains_key(&open.tree)
+    session.trees.lock().contains_key(&open.tree())
         && session.opens.lock().contains_key(&open.id.volatile)
 }
 

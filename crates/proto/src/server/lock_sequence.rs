@@ -38,14 +38,14 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Reads LockSequence; `None` where no replay is looked for: the index is out of its bounds, or
-    /// the client cannot repeat a request, because it has one connection only and no open outlives
-    /// it. Windows has it so for fewer opens; the specification and Samba are followed, and
-    /// smbtorture smb2.lock.replay_smb3_specification_multi.
-    pub(crate) fn of(has_multichannel: bool, lock_sequence: u32) -> Option<Self> {
+    /// Reads LockSequence; `None` if the server does not verify it: the index is out of its bounds,
+    /// or the client cannot repeat a request, because it has one connection and the open does not
+    /// outlive it. Windows verifies it for fewer opens. This follows the specification and Samba:
+    /// smbtorture smb2.lock.replay_smb3_specification_multi, replay_smb3_specification_durable.
+    pub(crate) fn of(may_repeat: bool, lock_sequence: u32) -> Option<Self> {
         let index = usize::try_from(lock_sequence >> 4).ok()?;
         let is_in_bounds = (1..=BUCKETS).contains(&index);
-        (has_multichannel && is_in_bounds).then(|| Self {
+        (may_repeat && is_in_bounds).then(|| Self {
             bucket: index - 1,
             number: (lock_sequence & 0x0F) as u8,
         })

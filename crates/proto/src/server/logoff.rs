@@ -25,6 +25,7 @@ impl Connection {
         if !self.await_end(&session, task.id, None) {
             return Ok(Flow::Done(reply));
         }
+        session.state.lock().leave_opens();
         self.end_session(now, &session, effects);
         Ok(Flow::WaitUnasked(Then::Teardown(reply)))
     }

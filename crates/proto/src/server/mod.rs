@@ -22,6 +22,7 @@ mod channel_sequence;
 mod connection;
 mod context;
 mod disconnected;
+mod durability;
 mod gmac;
 mod lock_sequence;
 mod negotiated;
@@ -65,9 +66,11 @@ mod watch;
 mod write;
 
 pub use connection::{Connection, Responses, Summary};
+pub use disconnected::DisconnectedTotals;
 pub use gmac::GmacChannels;
 pub use snapshot::{
-    LockSnapshot, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, SnapshotLimits, TreeSnapshot,
+    DisconnectedSnapshot, LockSnapshot, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot,
+    SnapshotLimits, TreeSnapshot,
 };
 
 use alloc::sync::Arc;

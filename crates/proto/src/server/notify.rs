@@ -8,10 +8,14 @@ use crate::server::notices::Notices;
 
 impl Server {
     /// Delivers notices. A break goes to a connected channel of the session: to the one that made
-    /// the open, if it is still connected.
+    /// the open, if it is still connected. Without such a channel, it concerns a disconnected open.
     pub(crate) fn post(&self, notices: Notices, effects: &mut Effects) {
-        for (to, notice) in notices.into_iter().filter_map(|notice| self.route(notice)) {
-            effects.push(Effect::Notify(to, notice));
+        for (to, notice) in notices {
+            if let Some((to, notice)) = self.route((to, notice.clone())) {
+                effects.push(Effect::Notify(to, notice));
+            } else if let Notice::BreakCaching(caching_break) = notice {
+                self.break_disconnected(&caching_break, effects);
+            }
         }
     }
 
@@ -30,13 +34,17 @@ impl Server {
 
     /// The channel that sends a break, and the break for it. The break of a lease uses the oldest
     /// connection of all sessions of its client (\[MS-SMB2\] 3.3.4.7; smbtorture
-    /// smb2.lease.v2_complex1), that of an oplock a channel of its session. `None` if no channel is
-    /// connected: then the break ends with its time limit or with the opens.
+    /// smb2.lease.v2_complex1), unless all its opens are disconnected; that of an oplock a channel
+    /// of its session. `None` if no channel is connected: then the break ends the disconnected
+    /// opens.
     fn notifier(
         &self,
         caching_break: CachingBreak,
         wanted: ConnectionId,
     ) -> Option<(ConnectionId, CachingBreak)> {
+        if caching_break.lease.is_some() && self.is_disconnected(&caching_break) {
+            return None;
+        }
         let sessions = self.sessions.lock();
         let opened_by = sessions.get(caching_break.session).cloned();
         let (session, notifier) = match caching_break.lease {

@@ -7,15 +7,16 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use spin::Mutex;
 use wire::access::{AccessMask, CreateOptions, FileAttributes};
 use wire::fscc::ModeFlags;
-use wire::{DecodeError, FileId, FileTime, Status, TreeId};
+use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
 use crate::file::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
 use crate::id::ConnectionId;
 use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::{Share, SyncPolicy};
+use crate::server::durability::Durability;
 use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
 use crate::server::fsa::file_locks::FileLocks;
-use crate::server::ledger::Charge;
+use crate::server::ledger::{Charge, User};
 use crate::server::lock_sequence::LockSequences;
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CreateReplayEntry;
@@ -24,7 +25,8 @@ use crate::server::replay::CreateReplayEntry;
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) id: FileId,
-    pub(crate) tree: TreeId,
+    /// The session's use of the open; a reconnect replaces it.
+    pub(crate) attachment: Attachment,
     pub(crate) share: Arc<Share>,
     /// The file system's open.
     pub(crate) file: LocalOpen,
@@ -34,8 +36,6 @@ pub(crate) struct Open {
     /// Open.GrantedAccess.
     pub(crate) granted: AccessMask,
     pub(crate) options: CreateOptions,
-    /// Whether the CREATE was encrypted: then notifications are encrypted too.
-    pub(crate) is_encrypted: bool,
     /// Whether any open of the file holds an oplock of level II.
     pub(crate) has_readers: Arc<AtomicBool>,
     /// Byte-range locks of the file.
@@ -49,18 +49,31 @@ pub(crate) struct Open {
     pub(crate) is_modified: AtomicBool,
     /// The name of the CREATE that made it, if its client gave it one.
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
-    /// That it counts.
-    pub(crate) _quota: Option<Arc<QuotaGuard>>,
-    /// Counts its byte-range locks for the user.
+    /// Open.CreateGuid, if the client requested a durable open of version 2.
+    pub(crate) create_guid: Option<Guid>,
+    /// Counts its byte-range locks for the user, which is Open.DurableOwner.
     pub(crate) lock_charge: Mutex<Charge>,
     /// The requests that act on the open. In a separate lock, because every READ takes it.
     pub(crate) sequence: Mutex<ChannelSequence>,
     pub(crate) state: Mutex<OpenState>,
 }
 
+/// The use of an open by its session. A reconnect to the open replaces it.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    /// The TreeId of the tree connect.
+    tree: AtomicU32,
+    /// Whether the CREATE was encrypted: then notifications are encrypted too.
+    is_encrypted: AtomicBool,
+    /// Counts the open for its connection and user.
+    quota: Mutex<Option<Arc<QuotaGuard>>>,
+}
+
 /// The changeable state of an open.
 #[derive(Debug, Default)]
 pub(crate) struct OpenState {
+    /// Whether the open survives the loss of its connection.
+    pub(crate) durability: Durability,
     /// The time of the last write, once the client set it or froze it: writes through this open
     /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
     pub(crate) kept_write_time: Option<FileTime>,
@@ -112,7 +125,46 @@ pub(crate) enum Need {
     Change,
 }
 
+impl Attachment {
+    /// The use of an open by a request to open it.
+    pub(crate) fn new(tree: TreeId, is_encrypted: bool, quota: Option<Arc<QuotaGuard>>) -> Self {
+        Self {
+            tree: AtomicU32::new(tree.0),
+            is_encrypted: AtomicBool::new(is_encrypted),
+            quota: Mutex::new(quota),
+        }
+    }
+
+    /// Replaces the use by that of another session. No request acts on the open.
+    pub(crate) fn replace(&self, other: Self) {
+        let Self {
+            tree,
+            is_encrypted,
+            quota,
+        } = other;
+        self.tree.store(tree.into_inner(), Ordering::Relaxed);
+        let is_encrypted = is_encrypted.into_inner();
+        self.is_encrypted.store(is_encrypted, Ordering::Relaxed);
+        *self.quota.lock() = quota.into_inner();
+    }
+}
+
 impl Open {
+    /// The tree connect through which the client uses the open.
+    pub(crate) fn tree(&self) -> TreeId {
+        TreeId(self.attachment.tree.load(Ordering::Relaxed))
+    }
+
+    /// Whether notifications about the open are encrypted, because its CREATE was.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.attachment.is_encrypted.load(Ordering::Relaxed)
+    }
+
+    /// The user that created the open (Open.DurableOwner).
+    pub(crate) fn owner(&self) -> Arc<User> {
+        self.lock_charge.lock().user().clone()
+    }
+
     /// The one check before every operation on an open: whether it was opened for this, and, where
     /// something will change, whether the share lets anything change.
     pub(crate) fn authorize(&self, need: Need) -> Result<(), Status> {

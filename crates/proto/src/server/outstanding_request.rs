@@ -20,8 +20,7 @@ pub(crate) fn admit(
     open: &Arc<Open>,
     header: &Header,
 ) -> Result<Option<OutstandingRequest>, Status> {
-    // A request has its ChannelSequence where a response has its status.
-    let number = (header.status.0 & 0xFFFF) as u16;
+    let number = channel_sequence(header);
     let is_replay = header.flags.contains(Flags::REPLAY_OPERATION);
     let admitted = open.sequence.lock().admit(number, is_replay);
     match admitted {
@@ -32,6 +31,12 @@ pub(crate) fn admit(
         None if changes(header.command) => Err(Status::FILE_NOT_AVAILABLE),
         None => Ok(None),
     }
+}
+
+/// The ChannelSequence of a request, which is where a response has its status.
+/// \[MS-SMB2\] 2.2.1.2
+pub(crate) fn channel_sequence(header: &Header) -> u16 {
+    (header.status.0 & 0xFFFF) as u16
 }
 
 /// Whether an outdated request of this command does harm.

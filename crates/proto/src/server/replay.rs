@@ -18,6 +18,8 @@ use wire::access::AccessMask;
 use wire::create::CreateAction;
 use wire::{FileId, Guid, SessionId, Status};
 
+use crate::server::channel_sequence::is_earlier;
+
 /// Running CREATEs and CREATEs with a live open, by ClientGuid and CreateGuid.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayTable {
@@ -47,6 +49,8 @@ struct Entry {
     is_eligible: bool,
     /// A replay has arrived: the request that it repeats may arrive later.
     was_replayed: bool,
+    /// The latest request: its session and ChannelSequence.
+    latest: (SessionId, u16),
     /// Its open is closed.
     is_over: bool,
 }
@@ -61,11 +65,21 @@ pub(crate) struct CompletedCreate {
     pub(crate) maximal: AccessMask,
 }
 
+/// A CREATE with a CreateGuid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) session: SessionId,
+    /// Its ChannelSequence.
+    pub(crate) sequence: u16,
+    /// SMB2_FLAGS_REPLAY_OPERATION
+    pub(crate) is_replay: bool,
+}
+
 /// The result of looking up the CreateGuid of a CREATE.
 pub(crate) enum Found {
     /// Nothing: it makes an open, and keeps the entry with it.
     Nothing(CreateReplayEntry),
-    /// The open that it made before.
+    /// The open that it made before. It may belong to another session, or to none.
     Open(CompletedCreate),
 }
 
@@ -76,17 +90,19 @@ pub(crate) struct CreateReplayEntry {
     table: Arc<ReplayTable>,
     key: Key,
     number: u64,
+    /// Whether the name had an open, which its client uses.
+    is_second: bool,
     is_used: AtomicBool,
 }
 
 impl ReplayTable {
     /// Looks a CREATE up by its name, and takes the name if it is free.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        key: Key,
-        session: SessionId,
-        is_replay: bool,
-    ) -> Result<Found, Status> {
+    pub(crate) fn begin(self: &Arc<Self>, key: Key, attempt: Attempt) -> Result<Found, Status> {
+        let Attempt {
+            session,
+            sequence,
+            is_replay,
+        } = attempt;
         let mut entries = self.entries.lock();
         if let Some(entry) = entries.taken.get_mut(&key) {
             if entry.is_over {
@@ -100,22 +116,31 @@ impl ReplayTable {
             if !is_replay {
                 return Err(Status::DUPLICATE_OBJECTID);
             }
-            let was_replayed = core::mem::replace(&mut entry.was_replayed, true);
-            if entry.is_eligible && known.session == session {
+            let (latest_session, latest) = entry.latest;
+            // Sent before the channel failed over which a later replay came.
+            let is_outdated = latest_session == session && is_earlier(sequence, latest);
+            entry.was_replayed = true;
+            if !is_outdated {
+                entry.latest = (session, sequence);
+            }
+            if entry.is_eligible {
                 return Ok(Found::Open(known));
             }
-            // Windows and Samba open the file once more if the open is in use. But a client that
-            // uses the open of a replay has received its answer: this replay is outdated.
-            if entry.is_eligible || was_replayed {
+            // As Windows and Samba, opens the file once more if the open is in use. But a client
+            // that uses the open of a replay has received its answer: an earlier replay is
+            // outdated. smbtorture smb2.replay.replay6, replay-twice-durable
+            if is_outdated {
                 return Err(Status::DUPLICATE_OBJECTID);
             }
         }
+        let is_second = entries.taken.contains_key(&key);
         let number = self.last_entry.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
             replay_entry: number,
             known: None,
             is_eligible: true,
             was_replayed: is_replay,
+            latest: (session, sequence),
             is_over: false,
         };
         entries.taken.insert(key, entry);
@@ -123,6 +148,7 @@ impl ReplayTable {
             table: self.clone(),
             key,
             number,
+            is_second,
             is_used: AtomicBool::new(false),
         }))
     }
@@ -135,9 +161,22 @@ impl ReplayTable {
 }
 
 impl CreateReplayEntry {
+    /// Whether the CREATE opens the file once more: an earlier one by this name is complete.
+    pub(crate) fn is_second(&self) -> bool {
+        self.is_second
+    }
+
     /// The CREATE made an open.
     pub(crate) fn complete(&self, known: CompletedCreate) {
         self.change(|entry| entry.known = Some(known));
+    }
+
+    /// The open has moved to another session.
+    pub(crate) fn move_to(&self, session: SessionId) {
+        self.change(|entry| {
+            let known = entry.known.iter_mut();
+            known.for_each(|known| known.session = session);
+        });
     }
 
     /// The client uses the open: it has had the answer.
@@ -184,6 +223,18 @@ mod tests {
     const KEY: Key = (Guid([1; 16]), Guid([2; 16]));
     const SESSION: SessionId = SessionId(7);
 
+    fn attempt(is_replay: bool) -> Attempt {
+        numbered(0, is_replay)
+    }
+
+    fn numbered(sequence: u16, is_replay: bool) -> Attempt {
+        Attempt {
+            session: SESSION,
+            sequence,
+            is_replay,
+        }
+    }
+
     fn known() -> CompletedCreate {
         CompletedCreate {
             session: SESSION,
@@ -203,30 +254,36 @@ mod tests {
     #[test]
     fn a_name_is_taken_from_the_first_try_to_the_end_of_the_open() {
         let table = Arc::new(ReplayTable::default());
-        let first = replay_entry(table.begin(KEY, SESSION, false));
+        let first = replay_entry(table.begin(KEY, attempt(false)));
         let status = |found: Result<Found, Status>| found.err();
         for is_replay in [false, true] {
-            let found = table.begin(KEY, SESSION, is_replay);
+            let found = table.begin(KEY, attempt(is_replay));
             assert_eq!(status(found), Some(Status::FILE_NOT_AVAILABLE));
         }
         first.complete(known());
-        let again = table.begin(KEY, SESSION, false);
+        let again = table.begin(KEY, attempt(false));
         assert_eq!(status(again), Some(Status::DUPLICATE_OBJECTID));
-        let elsewhere = table.begin(KEY, SessionId(8), true);
-        assert_eq!(status(elsewhere), Some(Status::DUPLICATE_OBJECTID));
+        let elsewhere = Attempt {
+            session: SessionId(8),
+            ..attempt(true)
+        };
         assert!(matches!(
-            table.begin(KEY, SESSION, true),
+            table.begin(KEY, elsewhere),
+            Ok(Found::Open(known)) if known.session == SESSION
+        ));
+        assert!(matches!(
+            table.begin(KEY, attempt(true)),
             Ok(Found::Open(_))
         ));
         drop(first);
-        let late = table.begin(KEY, SESSION, false).err();
+        let late = table.begin(KEY, attempt(false)).err();
         assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
     }
 
     #[test]
     fn a_name_that_was_not_replayed_is_free_again() {
         let table = Arc::new(ReplayTable::default());
-        let first = replay_entry(table.begin(KEY, SESSION, false));
+        let first = replay_entry(table.begin(KEY, attempt(false)));
         first.complete(known());
         drop(first);
         assert_eq!(table.len(), 0);
@@ -237,10 +294,10 @@ mod tests {
         let table = Arc::new(ReplayTable::default());
         for number in 0..2 * OVER_MAX as u128 {
             let key = (KEY.0, Guid(number.to_le_bytes()));
-            let replay = replay_entry(table.begin(key, SESSION, true));
+            let replay = replay_entry(table.begin(key, attempt(true)));
             replay.complete(known());
             drop(replay);
-            let late = table.begin(key, SESSION, false).err();
+            let late = table.begin(key, attempt(false)).err();
             assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
         }
         assert_eq!(table.len(), OVER_MAX);
@@ -249,17 +306,18 @@ mod tests {
     #[test]
     fn a_used_open_ends_the_replay_of_its_create() {
         let table = Arc::new(ReplayTable::default());
-        let first = replay_entry(table.begin(KEY, SESSION, false));
+        let first = replay_entry(table.begin(KEY, attempt(false)));
         first.complete(known());
         first.mark_used();
-        let late = table.begin(KEY, SESSION, false).err();
+        let late = table.begin(KEY, attempt(false)).err();
         assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
-        let second = replay_entry(table.begin(KEY, SESSION, true));
+        let second = replay_entry(table.begin(KEY, numbered(1, true)));
         drop(first);
         assert_eq!(table.len(), 1, "the name is the second's by now");
         second.complete(known());
         second.mark_used();
-        let late = table.begin(KEY, SESSION, true).err();
-        assert_eq!(late, Some(Status::DUPLICATE_OBJECTID));
+        let late = table.begin(KEY, numbered(0, true)).err();
+        assert_eq!(late, Some(Status::DUPLICATE_OBJECTID), "an earlier channel");
+        replay_entry(table.begin(KEY, numbered(1, true)));
     }
 }

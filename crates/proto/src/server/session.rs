@@ -59,10 +59,11 @@ pub(crate) struct SessionState {
     /// When the login runs out: then only SESSION_SETUP and what ends things goes on. `None` until
     /// a mechanism says so. \[MS-SMB2\] 3.3.5.2.9
     pub(crate) expires: Option<Instant>,
-    /// Set once, when the session lost its last connection before anything else ended it: then its
-    /// opens may outlive it. \[MS-SMB2\] 3.3.7.1
-    pub(crate) is_disconnected: bool,
-    /// Set once, at LOGOFF or when the user came back elsewhere: nothing starts any more.
+    /// Set once, when the session loses its last connection, logs off, or is replaced by another
+    /// one of its client, before anything else ended it: then its durable opens outlive it.
+    /// \[MS-SMB2\] 3.3.5.5.3, 3.3.5.6, 3.3.7.1; smbtorture smb2.durable-open.reopen1a, reopen4
+    pub(crate) leaves_opens: bool,
+    /// Set once, when the session ends: nothing starts any more.
     pub(crate) is_closed: bool,
 }
 
@@ -140,6 +141,11 @@ impl Session {
 }
 
 impl SessionState {
+    /// Notes that the session ends in a way that durable opens outlive.
+    pub(crate) fn leave_opens(&mut self) {
+        self.leaves_opens |= !self.is_closed;
+    }
+
     /// Whether the user has proved an identity: neither guest nor anonymous.
     pub(crate) fn is_named(&self) -> bool {
         self.account.kind == AccountKind::Named

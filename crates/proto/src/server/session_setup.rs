@@ -186,6 +186,7 @@ impl Connection {
         let timeout = self.server.config.limits.replace_timeout;
         let deadline = Some(now.instant.after(timeout));
         let is_waiting = self.await_end(&session, task, deadline);
+        session.state.lock().leave_opens();
         self.end_session(now, &session, effects);
         is_waiting
     }
@@ -321,7 +322,7 @@ impl Connection {
                     .as_ref()
                     .and_then(|keys| encryption_keys(negotiated, keys)),
                 expires: None,
-                is_disconnected: false,
+                leaves_opens: false,
                 is_closed: false,
             }),
             channels: ChannelList::new(self.id, Channel::new(signing)),

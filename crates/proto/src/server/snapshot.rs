@@ -17,11 +17,13 @@ use wire::{FileId, FileTime, SessionId, TreeId};
 use crate::id::ConnectionId;
 use crate::login::Account;
 use crate::server::Server;
+use crate::server::disconnected::DisconnectedTotals;
 use crate::server::fsa::Description;
 use crate::server::fsa::byte_range::LockKind;
 use crate::server::open::Open;
 use crate::server::pipe::Pipe;
 use crate::server::session::Session;
+use crate::time::Instant;
 
 /// Limits on the number of objects in a [`Snapshot`] (a copy of the server's sessions and open
 /// files), so that its size is bounded.
@@ -46,6 +48,30 @@ pub struct Snapshot {
     /// Number of open files, directories and pipes of these sessions that the snapshot omits
     /// because of the limit.
     pub opens_left_out: usize,
+    /// The open files without a session, which wait for their clients, in the order of their
+    /// deadlines. The limit on open files applies separately.
+    pub disconnected: Vec<DisconnectedSnapshot>,
+    /// Number of open files without a session, including those beyond the limit.
+    pub disconnected_count: usize,
+    /// Numbers of open files that were without a session, since the start of the server.
+    pub disconnected_totals: DisconnectedTotals,
+}
+
+/// An open file without a session in a [`Snapshot`] of the server: its client lost the connection
+/// and can still reconnect to it (a durable open). \[MS-SMB2\] 3.3.7.1
+#[derive(Clone, Debug)]
+pub struct DisconnectedSnapshot {
+    /// FileId, which identifies the open within the server.
+    pub id: FileId,
+    /// Name of the user that opened the file.
+    pub user: String,
+    /// Name of the share of the file.
+    pub share: String,
+    /// Path of the file from the root of the share, with `/` between the components.
+    pub path: String,
+    /// Monotonic time at which the server closes the file. Zero if the server closes it as soon as
+    /// it can.
+    pub deadline: Instant,
 }
 
 /// A copy of the state of one session, in a [`Snapshot`] of the server. \[MS-SMB2\] 3.3.1.8
@@ -169,7 +195,30 @@ impl Server {
                 .extend(opened.pipes.iter().map(|pipe| seen_pipe(pipe)));
             snapshot.sessions.push(seen);
         }
+        self.see_disconnected(limits.opens, &mut snapshot);
         snapshot
+    }
+
+    fn see_disconnected(&self, limit: usize, snapshot: &mut Snapshot) {
+        let opens: Vec<(Arc<Open>, Instant)> = {
+            let disconnected = self.disconnected.lock();
+            snapshot.disconnected_count = disconnected.len();
+            snapshot.disconnected_totals = disconnected.totals();
+            let first = disconnected.iter().take(limit);
+            first.map(|it| (it.open.clone(), it.deadline)).collect()
+        };
+        let files = opens.iter().map(|(open, _)| (open.key, open.file));
+        let described = self.files.describe(files);
+        let seen = opens.iter().filter_map(|(open, deadline)| {
+            Some(DisconnectedSnapshot {
+                id: open.id,
+                user: open.owner().name().to_string(),
+                share: open.share.name.clone(),
+                path: described.get(&open.file)?.path.as_str().to_string(),
+                deadline: *deadline,
+            })
+        });
+        snapshot.disconnected.extend(seen);
     }
 }
 
@@ -249,7 +298,7 @@ fn seen_open(open: &Open, description: &Description, locks: usize) -> OpenSnapsh
     });
     OpenSnapshot {
         id: open.id,
-        tree: open.tree,
+        tree: open.tree(),
         share: open.share.name.clone(),
         path: description.path.as_str().to_string(),
         kind: match open.is_directory {

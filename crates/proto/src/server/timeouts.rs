@@ -9,13 +9,22 @@
 //! [`Effect::Store`] too, for state that must survive a restart.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use wire::FileId;
+use wire::create_context::LeaseState;
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::id::OpId;
+use crate::notice::{CachingBreak, LeaseBreak};
+use crate::server::Server;
+use crate::server::durability::Durability;
+use crate::server::fsa::caching::LeaseId;
+use crate::server::ledger::Resource;
+use crate::server::notices::Notices;
 use crate::server::open::Open;
-use crate::server::operations::Operations;
+use crate::server::operations::Pending;
 use crate::server::session::Session;
-use crate::server::{Server, close};
 use crate::time::{Instant, Now};
 
 impl Server {
@@ -36,59 +45,128 @@ impl Server {
             .for_each(|open| self.close(now, open, effects));
     }
 
-    /// Processes the outcome of the operation `op`, which an effect of [`timeout`](Self::timeout)
-    /// requested. Appends no effects. The I/O driver calls this once for each of these operations.
+    /// Processes the outcome of the operation `op`, which an earlier effect of the server
+    /// requested. Appends the effects that follow it. The I/O driver calls this once for each of
+    /// these operations.
     ///
     /// # Panics
     ///
     /// The operation is not in progress.
-    pub fn complete(&self, _now: Now, op: OpId, outcome: Outcome, _effects: &mut Effects) {
-        let was_pending = self.operations.lock().closing.remove(&op);
-        assert!(was_pending, "{op:?} of the server is not in progress");
-        // The open is closed, even if its file could not be deleted.
-        drop(outcome);
+    pub fn complete(&self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
+        let pending = self.operations.lock().pending.remove(&op);
+        match pending {
+            // The open is closed in any case.
+            Some(Pending::Close) => drop(outcome),
+            Some(Pending::Unlink(unlinked)) => {
+                let is_removed = outcome.expect_file().is_ok();
+                self.unlinked(now, *unlinked, is_removed, effects);
+            }
+            None => panic!("{op:?} of the server is not in progress"),
+        }
     }
 
     /// Returns whether the server itself has no operation in progress, and no open file that
     /// outlives its session.
     pub fn is_idle(&self) -> bool {
-        self.operations.lock().closing.is_empty() && self.disconnected.lock().is_empty()
+        self.operations.lock().pending.is_empty() && self.disconnected.lock().len() == 0
     }
 
-    fn close(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) {
-        let mut operations = self.operations.lock();
-        let Operations { op_ids, closing } = &mut *operations;
-        closing.extend(close::abandon(self, now, open, op_ids, effects));
-    }
-
-    /// Takes over an open of a session that lost its last connection. Returns false if the caller
-    /// must close the open: the policy keeps no disconnected opens, or their table is full.
-    pub(crate) fn take_over(
+    /// Takes over an open of a session that has ended. Returns false if the caller must close the
+    /// open: it is not durable, a break of its caching rights is in progress, or a limit is
+    /// reached. \[MS-SMB2\] 3.3.7.1
+    pub(crate) fn keep(
         &self,
         now: Now,
         session: &Session,
         open: &Arc<Open>,
         effects: &mut Effects,
     ) -> bool {
-        let limits = &self.config.limits;
-        if limits.disconnected_open_timeout.is_zero() {
+        let durability = open.state.lock().durability;
+        let Some(timeout) = durability.timeout() else {
             return false;
+        };
+        let owner = open.owner();
+        let Ok(charge) = owner.charge(Resource::DisconnectedOpens, 1) else {
+            return false;
+        };
+        let id = open.id.persistent;
+        {
+            let mut disconnected = self.disconnected.lock();
+            if disconnected.len() >= self.config.limits.disconnected_opens {
+                return false;
+            }
+            disconnected.insert(open, now.instant.after(timeout), charge);
         }
-        let deadline = now.instant.after(limits.disconnected_open_timeout);
+        // After the insertion: either this check finds a break in progress, or the break finds the
+        // open in the table.
+        if !self.may_outlive(open, durability, effects) {
+            return self.disconnected.lock().remove(id).is_none();
+        }
+        // The account may have ended after the session did.
         let account = session.state.lock().account.clone();
-        let (owner, limit) = (account.name.clone(), limits.disconnected_opens);
-        let has_space = (self.disconnected.lock()).insert(deadline, open, owner, limit);
-        if !has_space {
-            return false;
-        }
-        // The account may have ended after the session lost its connection.
         if self.is_outdated(&account) {
-            self.disconnected.lock().expire_of(&account.name);
+            self.disconnected.lock().give_up_of(owner.name());
         }
-        let mut notices = self.watches.end(open.file);
-        self.files.end_oplock(open.key, open.file, &mut notices);
-        self.post(notices, effects);
+        open.state.lock().enumeration = None;
+        self.post(self.watches.end(open.file), effects);
         effects.push(Effect::ArmServerTimer);
         true
+    }
+
+    /// Whether the caching rights and locks of an open permit that it outlives its session.
+    fn may_outlive(&self, open: &Open, durability: Durability, effects: &mut Effects) -> bool {
+        let rights = self.files.unbroken_rights(open.key, open.file);
+        if rights.is_none() && matches!(durability, Durability::Resilient { .. }) {
+            self.end_oplock(open, effects);
+        }
+        let has_locks = open.locks.count_of(open.file) > 0;
+        durability.survives_with(rights.unwrap_or(LeaseState::NONE), has_locks)
+    }
+
+    /// Whether a break concerns disconnected opens only: no session of the client has an open that
+    /// the break concerns.
+    pub(crate) fn is_disconnected(&self, caching_break: &CachingBreak) -> bool {
+        if self.disconnected.lock().len() == 0 {
+            return false;
+        }
+        let opens = self.concerned(caching_break);
+        let disconnected = self.disconnected.lock();
+        opens
+            .iter()
+            .all(|open| disconnected.get(open.persistent).is_some())
+    }
+
+    /// No client can acknowledge the break of a disconnected open: a durable one ends, as soon as
+    /// the driver calls [`timeout`](Self::timeout); a resilient one loses its caching rights.
+    /// \[MS-SMB2\] 3.3.4.6, 3.3.4.7
+    pub(crate) fn break_disconnected(&self, caching_break: &CachingBreak, effects: &mut Effects) {
+        for file_id in self.concerned(caching_break) {
+            let id = file_id.persistent;
+            let Some(open) = self.disconnected.lock().get(id) else {
+                continue;
+            };
+            let durability = open.state.lock().durability;
+            if matches!(durability, Durability::Resilient { .. }) {
+                self.end_oplock(&open, effects);
+            } else if self.disconnected.lock().give_up(id) {
+                effects.push(Effect::ArmServerTimer);
+            }
+        }
+    }
+
+    /// The opens that a break concerns.
+    fn concerned(&self, caching_break: &CachingBreak) -> Vec<FileId> {
+        match caching_break.lease {
+            None => Vec::from([caching_break.file_id]),
+            Some(LeaseBreak { client, key, .. }) => {
+                self.files.opens_of_lease(LeaseId { client, key })
+            }
+        }
+    }
+
+    fn end_oplock(&self, open: &Open, effects: &mut Effects) {
+        let mut notices = Notices::new();
+        self.files.end_oplock(open.key, open.file, &mut notices);
+        self.post(notices, effects);
     }
 }

@@ -8,10 +8,13 @@ use proto::login::AccountsRevision;
 use proto::report::{LoginRefusal, Report};
 use proto::token::Token;
 use wire::access::OplockLevel;
+use wire::create_context::{DURABLE_REQUEST_DATA, name};
 use wire::dialect::Dialect;
 use wire::{Command, SessionId, Status};
 
-use crate::harness::{Ask, Client, EXCLUSIVE, EXCLUSIVE_NOW, Options, Rig, bytes_of, multichannel};
+use crate::harness::{
+    Ask, Client, EXCLUSIVE, EXCLUSIVE_NOW, Options, Rig, bytes_of, created, multichannel,
+};
 
 const NONE: OplockLevel = OplockLevel::NONE;
 
@@ -131,12 +134,15 @@ fn a_binding_in_progress_fails_if_the_account_changes() {
 
 #[test]
 fn opens_that_outlive_a_session_end_with_their_account() {
-    let timeout = Duration::from_secs(60);
-    let mut rig = Rig::new(|config| config.limits.disconnected_open_timeout = timeout);
+    let timeout = Duration::from_secs(300);
+    let mut rig = Rig::new(|_| {});
     let mut alice = Client::in_share(&mut rig, Options::default(), "alice", "files");
     let mut bob = Client::in_share(&mut rig, Options::default(), "bob", "files");
-    alice.create(&mut rig, "a");
-    bob.create(&mut rig, "b");
+    for (client, name) in [(&mut alice, "a"), (&mut bob, "b")] {
+        let message = client.open_message(name, Ask::alone(OplockLevel::BATCH));
+        let message = message.with_context(name::DURABLE_REQUEST, &DURABLE_REQUEST_DATA);
+        created(&client.ask(&mut rig, message));
+    }
     rig.cut(alice.id);
     rig.cut(bob.id);
     assert_eq!(rig.disk.opens.len(), 2);

@@ -68,6 +68,15 @@ pub struct LimitsSection {
     /// Maximum time that a client may take to acknowledge the break of an oplock or lease, in
     /// milliseconds. Default: 35 seconds.
     pub break_timeout_ms: u64,
+    /// Maximum number of durable open files of the whole server that outlive a lost connection.
+    /// Default: 16,384.
+    pub disconnected_opens: usize,
+    /// Maximum number of durable open files of one user that outlive a lost connection. Default:
+    /// 4096.
+    pub disconnected_opens_per_user: usize,
+    /// Maximum time that a durable open file outlives a lost connection, in seconds. 0 grants no
+    /// durable opens. Default: 300.
+    pub durable_timeout_max: u64,
     /// Maximum memory of all responses outside of the buffer pool, in MiB. Default: 256.
     pub response_memory_mb: usize,
     /// Maximum memory of the process, in MiB. 0 stands for three quarters of the memory of the
@@ -107,6 +116,9 @@ impl Default for LimitsSection {
             leases_per_client: proto.leases_per_client,
             leases: proto.leases,
             break_timeout_ms: millis(proto.oplock_break_timeout),
+            disconnected_opens: proto.disconnected_opens,
+            disconnected_opens_per_user: proto.disconnected_opens_per_user,
+            durable_timeout_max: proto.durable_timeout_max.as_secs(),
             response_memory_mb: proto.response_bytes >> 20,
             memory_max_mb: 0,
             shutdown_ms: 10_000,

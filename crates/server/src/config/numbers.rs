@@ -22,6 +22,10 @@ const MAX_IO_MIN: usize = 64 << 10;
 /// Longest lockout in milliseconds: a year.
 const LOCKOUT_MAX_MS: usize = 365 * 24 * 60 * 60 * 1000;
 
+/// Longest time in seconds for which an open outlives its connection: 16 minutes, as in Windows 7
+/// and Samba. \[MS-SMB2\] 3.3.5.9.6
+const DURABLE_MAX_S: usize = 16 * 60;
+
 impl Check<'_> {
     /// Checks numbers for which zero, or a tiny or huge value, makes no sense.
     pub(super) fn numbers(&self, config: &Config) -> Result<(), ConfigError> {
@@ -50,6 +54,11 @@ impl Check<'_> {
             ("limits.leases_per_client", limits.leases_per_client),
             ("limits.leases", limits.leases),
             ("limits.break_timeout_ms", clamped(limits.break_timeout_ms)),
+            ("limits.disconnected_opens", limits.disconnected_opens),
+            (
+                "limits.disconnected_opens_per_user",
+                limits.disconnected_opens_per_user,
+            ),
             ("limits.login_timeout_ms", clamped(limits.login_timeout_ms)),
             ("limits.frame_timeout_ms", clamped(limits.frame_timeout_ms)),
             (
@@ -60,6 +69,8 @@ impl Check<'_> {
         for (key, value) in positive {
             self.within(key, value, 1, usize::MAX)?;
         }
+        let durable = clamped(limits.durable_timeout_max);
+        self.within("limits.durable_timeout_max", durable, 0, DURABLE_MAX_S)?;
         let lockout = clamped(config.security.lockout_duration_ms);
         self.within("security.lockout_duration_ms", lockout, 1, LOCKOUT_MAX_MS)?;
         let frame = limits.frame_before_login;
@@ -136,6 +147,9 @@ mod tests {
             "[limits]\nlocks_per_user = 0",
             "[limits]\nleases = 0",
             "[limits]\nbreak_timeout_ms = 0",
+            "[limits]\ndisconnected_opens = 0",
+            "[limits]\ndisconnected_opens_per_user = 0",
+            "[limits]\ndurable_timeout_max = 961",
             "[limits]\nresponse_memory_mb = 0",
             "[limits]\nmemory_max_mb = 63",
             "[limits]\nlogin_timeout_ms = 0",

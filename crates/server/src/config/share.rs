@@ -53,6 +53,9 @@ pub struct ShareSection {
     /// false, or if another share has directories of this one. Default: yes.
     #[serde(default = "yes")]
     pub directory_leases: bool,
+    /// Whether open files can survive a lost connection (durable handles). Default: yes.
+    #[serde(default = "yes")]
+    pub durable_handles: bool,
     /// Whether clients may watch directories for changes (CHANGE_NOTIFY). Default: yes.
     #[serde(default = "yes")]
     pub notify: bool,
@@ -89,6 +92,7 @@ impl ShareSection {
             hidden: false,
             oplocks: true,
             directory_leases: true,
+            durable_handles: true,
             notify: true,
             direct: false,
             sync: SyncChoice::Flush,

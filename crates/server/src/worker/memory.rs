@@ -66,6 +66,7 @@ fn key(resource: Resource) -> &'static str {
         Resource::Pipes => "limits.pipes_per_user",
         Resource::Watches => "limits.watches_per_user",
         Resource::Locks => "limits.locks_per_user",
+        Resource::DisconnectedOpens => "limits.disconnected_opens_per_user",
         Resource::ResponseBytes => "limits.response_memory_mb",
     }
 }

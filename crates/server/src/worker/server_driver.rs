@@ -79,6 +79,8 @@ impl ServerDriver {
                 Effect::File(op, operation) => self.file(op, operation),
                 Effect::Store(op, operation) => self.store(op, operation),
                 Effect::Notify(connection, notice) => self.worker.shared.notify(connection, notice),
+                // The timer is armed below.
+                Effect::ArmServerTimer => {}
                 other => unreachable!("the server does not request {other:?}"),
             }
         }

@@ -75,14 +75,19 @@ impl Locks {
 
     /// The client sends a CLOSE, or another request that ends the open.
     pub(crate) fn closing(&mut self, holder: Holder) {
-        self.held
-            .retain(|held| held.holder != holder || held.until.is_some());
+        self.held.retain(|held| held.holder != holder);
     }
 
     /// The session of an open has lost its last connection; its locks are held until this time.
     pub(crate) fn disconnected(&mut self, holder: Holder, until: Instant) {
         let own = self.held.iter_mut().filter(|held| held.holder == holder);
         own.for_each(|held| held.until = held.until.or(Some(until)));
+    }
+
+    /// The client has reconnected to an open, and its locks last as long as it.
+    pub(crate) fn reconnected(&mut self, holder: Holder) {
+        let own = self.held.iter_mut().filter(|held| held.holder == holder);
+        own.for_each(|held| held.until = None);
     }
 
     /// Forgets locks of disconnected opens after their deadline.

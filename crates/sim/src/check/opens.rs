@@ -58,6 +58,7 @@ impl Opens {
     /// The client sends a CLOSE, or another request that ends the open.
     pub(crate) fn closing(&mut self, holder: Holder) {
         self.held.remove(&holder);
+        self.disconnected.retain(|(_, other, _)| *other != holder);
     }
 
     /// The session of an open has lost its last connection; the open exists until this time.
@@ -67,6 +68,27 @@ impl Opens {
         let held = held.map(|held| (until, holder, held));
         self.disconnected.extend(held);
         held.is_some()
+    }
+
+    /// The client has reconnected to an open. It held its share mode all the time.
+    pub(crate) fn reconnected(&mut self, holder: Holder) -> Check {
+        let mut disconnected = self.disconnected.iter();
+        let index = disconnected.position(|(_, other, _)| *other == holder);
+        match index.map(|index| self.disconnected.swap_remove(index)) {
+            Some((_, _, held)) => self.opened(holder, held),
+            // The server was late to close it.
+            None => Ok(()),
+        }
+    }
+
+    /// A reconnect to an open has failed: `is_missing` if the server does not have it.
+    pub(crate) fn lost(&mut self, holder: Holder, is_missing: bool) -> Check {
+        let before = self.disconnected.len();
+        self.disconnected.retain(|(_, other, _)| *other != holder);
+        let is_early = self.disconnected.len() < before;
+        ensure(!is_missing || !is_early, || {
+            format!("the server has lost the open {holder:?} before its time was up")
+        })
     }
 
     /// Forgets disconnected opens after their deadline.

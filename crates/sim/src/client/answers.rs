@@ -6,7 +6,7 @@ use wire::create_context::{OnDiskIdResponse, find, name};
 use wire::fsctl::ResumeKeyResponse;
 use wire::{Command, Header, Status};
 
-use super::call::{Intent, Opening};
+use super::call::{Call, Intent, Opening};
 use super::ledger::Pending;
 use super::memory::FILL;
 use super::{Client, Shared, Slot, State};
@@ -100,6 +100,14 @@ impl Client {
                 }
                 Ok(())
             }
+            Intent::Resilient { slot } => {
+                let slot = self.slots.get_mut(&slot);
+                let is_resilient = header.status == Status::SUCCESS;
+                slot.into_iter()
+                    .for_each(|slot| slot.is_resilient = is_resilient);
+                Ok(())
+            }
+            Intent::Reconnect { slot } => self.reconnected(slot, header, shared),
             Intent::Key { slot } => self.has_key(slot, header, message),
             Intent::Copy { slot, fillings } => {
                 let key = self.slots.get(&slot).and_then(|slot| slot.key);
@@ -185,7 +193,30 @@ impl Client {
             access: specific(opening.access),
             share: opening.share,
         };
+        let timeout = shared.scenario.resilient_timeout;
+        if !timeout.is_zero() {
+            let call = Call::resilient(opening.slot, file_id, timeout);
+            self.submit_one(call, shared);
+        }
         shared.opens.opened((self.id, opening.slot), held)
+    }
+
+    /// Processes the response to a reconnect. It succeeds unless the time of the open is up.
+    fn reconnected(&mut self, number: u64, header: &Header, shared: &mut Shared<'_>) -> Check {
+        let holder = (self.id, number);
+        if header.status != Status::SUCCESS {
+            self.slots.remove(&number);
+            let is_missing = header.status == Status::OBJECT_NAME_NOT_FOUND;
+            return shared.opens.lost(holder, is_missing);
+        }
+        let slot = self.slots.get_mut(&number);
+        if let Some(slot) = slot.filter(|slot| slot.state == State::Opening) {
+            slot.state = State::Open;
+            shared.report.opens_reclaimed += 1;
+            shared.locks.reconnected(holder);
+            return shared.opens.reconnected(holder);
+        }
+        Ok(())
     }
 
     fn has_key(&mut self, slot: u64, header: &Header, message: &[u8]) -> Check {
@@ -250,6 +281,7 @@ impl Client {
             file_id: wire::FileId::RELATED,
             key: None,
             resume_key: None,
+            is_resilient: false,
         };
         self.slots.insert(opening.slot, slot);
     }

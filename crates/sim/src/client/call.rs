@@ -1,14 +1,15 @@
 //! Requests, and the expectations of their responses.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
     ShareAccess,
 };
-use wire::create_context::{RawContext, name};
+use wire::create_context::{DurableReconnect, RawContext, name};
 use wire::fscc::FileInfoClass;
-use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ZeroData};
+use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ResiliencyRequest, ZeroData};
 use wire::header::HEADER_LEN;
 use wire::lock::{LockElement, LockFlags};
 use wire::query_info::InfoType;
@@ -59,6 +60,14 @@ pub(crate) enum Intent {
     },
     /// Request the resume key of an open, as the source of a copy.
     Key {
+        slot: u64,
+    },
+    /// Make an open resilient, so that it outlives a lost connection.
+    Resilient {
+        slot: u64,
+    },
+    /// Reconnect to a resilient open.
+    Reconnect {
         slot: u64,
     },
     /// Copy cells to the file of an open.
@@ -150,6 +159,36 @@ impl Call {
             contexts: vec![context(name::ON_DISK_ID), context(name::MAXIMAL_ACCESS)],
         };
         Self::new(Command::CREATE, Intent::Create(opening), |out| {
+            request.encode(out);
+        })
+    }
+
+    /// Makes an open resilient for this time.
+    pub(crate) fn resilient(slot: u64, file_id: FileId, timeout: Duration) -> Self {
+        let timeout_ms = u32::try_from(timeout.as_millis()).expect("a scenario has short times");
+        let input = ResiliencyRequest { timeout_ms }.encode();
+        let code = CtlCode::LMR_REQUEST_RESILIENCY;
+        Self::ioctl(Intent::Resilient { slot }, code, file_id, &input)
+    }
+
+    /// Reconnects to an open of a lost session.
+    pub(crate) fn reconnect(slot: u64, file_id: FileId) -> Self {
+        let data = DurableReconnect { file_id }.encode();
+        let request = wire::create::Request {
+            oplock_level: OplockLevel::NONE,
+            impersonation_level: ImpersonationLevel::IMPERSONATION,
+            desired_access: AccessMask::FILE_READ_ATTRIBUTES,
+            file_attributes: FileAttributes::NONE,
+            share_access: ShareAccess::NONE,
+            create_disposition: CreateDisposition::OPEN,
+            create_options: CreateOptions::NONE,
+            name: Utf16(&[]),
+            contexts: vec![RawContext {
+                name: name::DURABLE_RECONNECT,
+                data: &data,
+            }],
+        };
+        Self::new(Command::CREATE, Intent::Reconnect { slot }, |out| {
             request.encode(out);
         })
     }

@@ -260,6 +260,7 @@ impl Client {
             Status::SUCCESS => {
                 self.tree = header.tree_id().ok_or("a tree without an id")?;
                 self.phase = Phase::Running;
+                self.reconnect(shared);
                 shared.orders.push(Order::Think);
                 Ok(())
             }

@@ -102,6 +102,16 @@ struct Slot {
     key: Key,
     /// The resume key, after the client has requested it.
     resume_key: Option<[u8; 24]>,
+    /// Whether the open outlives a lost connection.
+    is_resilient: bool,
+}
+
+/// A resilient open of a lost connection.
+#[derive(Debug)]
+struct Lost {
+    number: u64,
+    file_id: FileId,
+    key: Key,
 }
 
 /// A client.
@@ -139,6 +149,8 @@ pub(crate) struct Client {
     /// Requests that wait for credits.
     deferred: VecDeque<Call>,
     slots: BTreeMap<u64, Slot>,
+    /// The resilient opens of the previous connection.
+    lost: Vec<Lost>,
     /// Number of locks of each open and range.
     locked: BTreeMap<(u64, Place), u32>,
     next_slot: u64,
@@ -173,6 +185,7 @@ impl Client {
             ledger: Ledger::new(scenario.credits),
             deferred: VecDeque::new(),
             slots: BTreeMap::new(),
+            lost: Vec::new(),
             locked: BTreeMap::new(),
             next_slot: 0,
             next_stamp: 0,
@@ -247,20 +260,53 @@ impl Client {
         }
     }
 
-    /// The session loses its only connection. Its opens outlive it for a time, if the scenario says
-    /// so: meanwhile their share modes and locks hold.
+    /// The session loses its only connection. Its resilient opens outlive it for a time: meanwhile
+    /// their share modes and locks hold.
     fn lose_opens(&mut self, shared: &mut Shared<'_>) {
-        let timeout = shared.scenario.disconnected_open_timeout;
-        if !timeout.is_zero() {
-            let until = shared.now.instant.after(timeout);
-            for number in self.slots.keys() {
-                let holder = (self.id, *number);
-                let existed = shared.opens.disconnected(holder, until);
-                shared.locks.disconnected(holder, until);
-                shared.report.opens_disconnected += u64::from(existed);
+        let timeout = shared.scenario.resilient_timeout;
+        let until = shared.now.instant.after(timeout);
+        for (number, slot) in &mut self.slots {
+            let holder = (self.id, *number);
+            let state = core::mem::replace(&mut slot.state, State::Closing);
+            match state {
+                State::Open if slot.is_resilient => {
+                    let existed = shared.opens.disconnected(holder, until);
+                    shared.locks.disconnected(holder, until);
+                    shared.report.opens_disconnected += u64::from(existed);
+                    self.lost.push(Lost {
+                        number: *number,
+                        file_id: slot.file_id,
+                        key: slot.key,
+                    });
+                }
+                // The response to its reconnect is lost: the open exists until its earlier time.
+                State::Opening if slot.is_resilient => {}
+                _ => {
+                    shared.opens.closing(holder);
+                    shared.locks.closing(holder);
+                }
             }
         }
-        self.leave_all(shared);
+    }
+
+    /// Reconnects to the resilient opens of the previous connection.
+    fn reconnect(&mut self, shared: &mut Shared<'_>) {
+        for Lost {
+            number,
+            file_id,
+            key,
+        } in core::mem::take(&mut self.lost)
+        {
+            let slot = Slot {
+                state: State::Opening,
+                file_id,
+                key,
+                resume_key: None,
+                is_resilient: true,
+            };
+            self.slots.insert(number, slot);
+            self.submit_one(Call::reconnect(number, file_id), shared);
+        }
     }
 
     /// Describes the state for a failure report.

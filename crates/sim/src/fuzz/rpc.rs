@@ -87,6 +87,7 @@ fn server() -> std::sync::Arc<Server> {
         encryption_required: false,
         oplocks: false,
         directory_leases: false,
+        durable_handles: false,
         notify: false,
         sync: SyncPolicy::default(),
         users: None,

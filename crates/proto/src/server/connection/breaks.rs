@@ -94,7 +94,7 @@ impl Connection {
             sign: None,
         };
         // Another channel of the session may use a transport that does not encrypt.
-        let is_encrypted = open.is_some_and(|open| open.is_encrypted)
+        let is_encrypted = open.is_some_and(|open| open.is_encrypted())
             || self.must_encrypt(session.state.lock().encrypt);
         let encryption = is_encrypted.then(|| session.encryption()).flatten();
         effects.push(Effect::Send(Outbound {

@@ -15,6 +15,7 @@ use crate::effect::{Effect, Effects, Outcome};
 use crate::id::OpId;
 use crate::notice::Notice;
 use crate::server::close;
+use crate::server::notices::Notices;
 use crate::server::open::Open;
 use crate::server::session::Session;
 use crate::time::Now;
@@ -73,9 +74,7 @@ impl Connection {
     /// break notifications are sent again. \[MS-SMB2\] 3.3.7.1
     pub(super) fn lose_session(&mut self, now: Now, session: &Arc<Session>, effects: &mut Effects) {
         if session.channels.lose(self.id) {
-            let mut state = session.state.lock();
-            state.is_disconnected = !state.is_closed;
-            drop(state);
+            session.state.lock().leave_opens();
             self.server.refuse_requests(session);
         }
         self.resend_breaks(session, effects);
@@ -159,10 +158,10 @@ impl Connection {
             return;
         }
         end_pipes(&session, tree, effects);
-        let is_disconnected = tree.is_none() && session.state.lock().is_disconnected;
+        let may_outlive = tree.is_none() && session.state.lock().leaves_opens;
         let mut count = 0;
         for open in take_opens(&session, tree) {
-            if is_disconnected && self.server.take_over(now, &session, &open, effects) {
+            if may_outlive && self.server.keep(now, &session, &open, effects) {
                 continue;
             }
             let ops = close::abandon(&self.server, now, &open, self.waits.op_ids(), effects);
@@ -207,6 +206,9 @@ impl Connection {
             return;
         }
         let id = drain.session.id;
+        let mut notices = Notices::new();
+        self.server.disconnected.lock().finish(id, &mut notices);
+        self.server.post(notices, effects);
         for waiting in drain.session.channels.gone() {
             if waiting == self.id {
                 self.session_gone(now, id, effects);
@@ -246,7 +248,7 @@ fn end_pipes(session: &Session, tree: Option<TreeId>, effects: &mut Effects) {
 /// Takes the opens of a session, or of one tree, out of its table.
 fn take_opens(session: &Session, tree: Option<TreeId>) -> Vec<Arc<Open>> {
     let mut opens = session.opens.lock();
-    let is_meant = |open: &Open| tree.is_none_or(|tree| open.tree == tree);
+    let is_meant = |open: &Open| tree.is_none_or(|tree| open.tree() == tree);
     let ids: Vec<u64> = (opens.values())
         .filter(|open| is_meant(open))
         .map(|open| open.id.volatile)

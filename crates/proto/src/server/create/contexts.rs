@@ -1,20 +1,21 @@
-//! The create contexts that the server evaluates: MxAc, QFid, AlSi, RqLs and DH2Q, and contexts that
-//! it refuses. \[MS-SMB2\] 3.3.5.9
+//! The create contexts that the server evaluates: MxAc, QFid, AlSi, RqLs and those of durable opens,
+//! and contexts that it refuses. \[MS-SMB2\] 3.3.5.9
 
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
 use wire::create_context::{
-    AllocationSize, DurableRequestV2, Lease, MaximalAccessRequest, MaximalAccessResponse,
-    OnDiskIdResponse, RawContext, Timewarp, find, name,
+    AllocationSize, Lease, MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse,
+    RawContext, Timewarp, find, name,
 };
 use wire::{FileTime, Guid, Status};
 
+use super::durable::DurableRequest;
 use crate::file::Metadata;
 use crate::server::open::malformed;
 
-/// What the contexts of a request ask for. Durable opens are not granted: no answer says so.
-/// Contexts that are not known are passed over, as the specification asks.
+/// What the contexts of a request ask for. Contexts that are not known are passed over, as the
+/// specification asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// AlSi: bytes to reserve.
@@ -23,8 +24,8 @@ pub(crate) struct Asked {
     maximal_access: Option<MaximalAccessRequest>,
     /// QFid.
     on_disk_id: bool,
-    /// DH2Q: the client's name for the CREATE.
-    pub(crate) create_guid: Option<Guid>,
+    /// DHnQ or DH2Q.
+    pub(crate) durable: DurableRequest,
     /// RqLs: the lease that the open joins.
     pub(crate) lease: Option<Lease>,
 }
@@ -42,10 +43,7 @@ impl Asked {
             asked.maximal_access = Some(request);
         }
         asked.on_disk_id = find(contexts, name::ON_DISK_ID).is_some();
-        if let Some(data) = find(contexts, name::DURABLE_REQUEST_V2) {
-            let request = DurableRequestV2::decode(data).map_err(malformed)?;
-            asked.create_guid = Some(request.create_guid);
-        }
+        asked.durable = DurableRequest::new(contexts)?;
         if let Some(data) = find(contexts, name::LEASE) {
             let lease = Lease::decode(data).map_err(malformed)?;
             // As with Samba, a key of zeros is none.
@@ -82,11 +80,6 @@ impl Asked {
 
 /// Refuses contexts that the server must not ignore.
 fn refuse(contexts: &[RawContext<'_>]) -> Result<(), Status> {
-    // [MS-SMB2] 3.3.5.9.7, 3.3.5.9.12: no open was ever kept for a reconnect.
-    let reconnects = [name::DURABLE_RECONNECT, name::DURABLE_RECONNECT_V2];
-    if reconnects.iter().any(|name| find(contexts, name).is_some()) {
-        return Err(Status::OBJECT_NAME_NOT_FOUND);
-    }
     // There are no snapshots: no file is as it was then. Samba says the same.
     if let Some(data) = find(contexts, name::TIMEWARP) {
         let Timewarp { timestamp } = Timewarp::decode(data).map_err(malformed)?;
@@ -142,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn unknown_contexts_and_durable_requests_are_passed_over() {
-        for name in [&b"What"[..], name::DURABLE_REQUEST, name::APPLE] {
+    fn unknown_contexts_are_passed_over() {
+        for name in [&b"What"[..], name::APPLE] {
             assert_eq!(asked(name, &[1, 2, 3]), Ok(Asked::default()), "{name:?}");
         }
     }
@@ -157,13 +150,13 @@ mod tests {
         assert_eq!(asked(name::TIMEWARP, &[]), bad);
         assert_eq!(asked(name::LEASE, &[1; 31]), bad);
         assert_eq!(asked(name::LEASE, &[1; 51]), bad);
+        assert_eq!(asked(name::DURABLE_REQUEST, &[0; 15]), bad);
+        assert_eq!(asked(name::DURABLE_REQUEST_V2, &[0; 31]), bad);
     }
 
     #[test]
     fn what_is_not_there_is_not_found() {
         let not_found = Err(Status::OBJECT_NAME_NOT_FOUND);
-        assert_eq!(asked(name::DURABLE_RECONNECT, &[0; 16]), not_found);
-        assert_eq!(asked(name::DURABLE_RECONNECT_V2, &[0; 36]), not_found);
         assert_eq!(asked(name::TIMEWARP, &[1; 8]), not_found);
         assert_eq!(asked(name::TIMEWARP, &[0; 8]), Ok(Asked::default()));
     }

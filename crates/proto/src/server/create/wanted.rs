@@ -2,13 +2,13 @@
 
 use alloc::sync::Arc;
 
-use wire::Status;
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
     ShareAccess,
 };
 use wire::create::Request;
 use wire::create_context::Lease;
+use wire::{Flags, Header, Status};
 
 use super::contexts::Asked;
 use crate::file::{Existing, KindWanted};
@@ -136,6 +136,15 @@ impl Wanted {
     pub(crate) fn lease(&self) -> Option<&Lease> {
         let lease = self.asked.lease.as_ref();
         lease.filter(|_| self.oplock == OplockLevel::LEASE)
+    }
+
+    /// Whether the request is a replay that the client repeats instead of a wait for another client:
+    /// the first try may have been lost with its channel while it waited. smbtorture
+    /// smb2.replay.dhv2-pending2n-vs-oplock-sane
+    pub(crate) fn must_not_wait(&self, header: &Header) -> bool {
+        let is_replay = header.flags.contains(Flags::REPLAY_OPERATION);
+        let entry = self.replay_entry.as_ref();
+        is_replay && entry.is_some_and(|entry| !entry.is_second())
     }
 
     /// Whether the request truncates an existing file.

@@ -9,6 +9,7 @@ pub(crate) mod caching;
 mod delete;
 pub(crate) mod file_locks;
 mod files;
+mod reconnect;
 mod share_access;
 
 use alloc::boxed::Box;

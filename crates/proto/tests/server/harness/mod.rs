@@ -4,6 +4,7 @@
 mod channels;
 mod client;
 mod disk;
+mod durable;
 mod files;
 mod leases;
 mod locks;
@@ -14,6 +15,7 @@ mod rig;
 
 pub(crate) use channels::multichannel;
 pub(crate) use client::{Answer, Client, Message, Options, bytes_of};
+pub(crate) use durable::{durable_timeout, is_durable};
 pub(crate) use files::{data, file_id};
 pub(crate) use leases::{R, RH, RWH, leased};
 pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};

@@ -78,6 +78,7 @@ pub(crate) fn share(name: &str) -> Share {
         encryption_required: false,
         oplocks: true,
         directory_leases: true,
+        durable_handles: true,
         notify: true,
         sync: SyncPolicy::default(),
         users: None,
@@ -209,6 +210,7 @@ impl Rig {
                     server.complete(now, op, outcome, &mut effects);
                 }
                 Effect::Notify(to, notice) => self.notices.push_back((to, notice)),
+                Effect::ArmServerTimer => {}
                 other => panic!("the server requests no {other:?}"),
             }
         }

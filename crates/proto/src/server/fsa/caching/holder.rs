@@ -105,6 +105,11 @@ impl Holder {
         }
     }
 
+    /// Whether a break is in progress.
+    pub(in super::super) fn is_breaking(&self) -> bool {
+        self.state.is_breaking()
+    }
+
     /// The rights before a break in progress.
     pub(in super::super) fn rights_before_break(&self) -> LeaseState {
         self.state.held()

@@ -1,0 +1,211 @@
+//! A CREATE that reconnects to a durable open of a lost session. \[MS-SMB2\] 3.3.5.9.7, 3.3.5.9.12
+//!
+//! Apart from the durable context and the lease, the server ignores the parameters of such a
+//! request, as Windows and Samba do: smbtorture smb2.durable-open.reopen2.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use wire::access::AccessMask;
+use wire::create::{CreateAction, Request};
+use wire::create_context::{Lease, find, name};
+use wire::upcase::is_same_name;
+use wire::{FileId, Guid, SessionId, Status};
+
+use super::contexts::Asked;
+use super::durable::Reconnect;
+use super::replayed::{Replayed, check_lease};
+use super::wanted::Wanted;
+use super::{Step, place, register};
+use crate::file::FileKey;
+use crate::path::SharePath;
+use crate::server::close;
+use crate::server::context::{Context, Parked, Progress};
+use crate::server::fsa::caching::{BreakTarget, HolderId, LeaseId};
+use crate::server::notices::Waiter;
+use crate::server::open::{Attachment, Open, malformed};
+use crate::server::replay::CompletedCreate;
+
+/// A reconnect and what the server checks of its request.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    reconnect: Reconnect,
+    /// LeaseKey of the lease context.
+    lease_key: Option<Guid>,
+    /// The name in the request.
+    path: Result<SharePath, Status>,
+}
+
+/// Starts on a request that reconnects.
+pub(super) fn begin(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reconnect: Reconnect,
+) -> Result<Progress<Step>, Status> {
+    let attempt = Attempt {
+        reconnect,
+        lease_key: lease_key(request)?,
+        path: SharePath::from_wire(request.name),
+    };
+    attempt.run(context)
+}
+
+impl Attempt {
+    /// Reconnects to the open: it moves to the session of the request. Waits until no request of
+    /// its former session acts on it.
+    pub(super) fn run(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
+        let file_id = self.reconnect.file_id;
+        if let Some((session, key)) = find_ending(context, file_id) {
+            let waiter = Waiter {
+                connection: context.connection,
+                op: context.op(),
+            };
+            let is_waiting = context.server.disconnected.lock().wait(session, waiter);
+            if is_waiting {
+                let parked = Parked {
+                    op: waiter.op,
+                    key,
+                    until: None,
+                };
+                return Ok(Progress::Park(parked, Step::Reconnecting(Box::new(self))));
+            }
+        }
+        let open = find_open(context, file_id)?;
+        let create_guid = open.create_guid.unwrap_or_default();
+        // An open of version 1 has a CreateGuid of zero: smbtorture
+        // smb2.durable-open.reopen2-lease, smb2.durable-v2-open.reopen2c.
+        let requested = self.reconnect.create_guid;
+        if requested.is_some_and(|guid| guid != create_guid) {
+            return Err(Status::OBJECT_NAME_NOT_FOUND);
+        }
+        self.check_lease(context, &open)?;
+        check_owner(context, &open)?;
+        reclaim(context, &open)?;
+        let known = CompletedCreate {
+            session: context.session.id,
+            file_id: open.id,
+            action: CreateAction::OPENED,
+            maximal: AccessMask::NONE,
+        };
+        // The client has received the answer to the CREATE.
+        open.replay_entry.iter().for_each(|entry| entry.mark_used());
+        let replayed = Replayed {
+            open,
+            known,
+            asked: Asked::default(),
+            level: None,
+        };
+        Ok(replayed.stat(context))
+    }
+
+    /// \[MS-SMB2\] 3.3.5.9.7: the open and the request have the same lease or none, and a lease
+    /// belongs to a client and a file. smbtorture smb2.durable-open.reopen2-lease, reopen1a-lease
+    fn check_lease(&self, context: &Context<'_>, open: &Open) -> Result<(), Status> {
+        let files = &context.server.files;
+        let held = files.holder(open.key, open.file).and_then(HolderId::lease);
+        let client = context.session.origin.client_guid;
+        if held != self.lease_key.map(|key| LeaseId { client, key }) {
+            return Err(Status::OBJECT_NAME_NOT_FOUND);
+        }
+        if self.lease_key.is_none() {
+            return Ok(());
+        }
+        let path = self.path.as_ref().map_err(|status| *status)?;
+        let is_same = |open: SharePath| is_same_name(open.as_str(), path.as_str());
+        match files.path(open.key, open.file).is_some_and(is_same) {
+            true => Ok(()),
+            false => Err(Status::INVALID_PARAMETER),
+        }
+    }
+}
+
+/// Reconnects to the open of a replayed CREATE. smbtorture smb2.replay.durable-reconnect-replay1;
+/// of an open that is not disconnected, the name is taken: durable-reconnect-replay2.
+pub(super) fn by_replay(
+    context: &mut Context<'_>,
+    known: &CompletedCreate,
+    wanted: &Wanted,
+) -> Result<Arc<Open>, Status> {
+    if find_ending(context, known.file_id).is_some() {
+        return Err(Status::FILE_NOT_AVAILABLE);
+    }
+    let taken = Status::DUPLICATE_OBJECTID;
+    let open = find_open(context, known.file_id).map_err(|_| taken)?;
+    check_lease(context, wanted, &open)?;
+    check_owner(context, &open)?;
+    reclaim(context, &open)?;
+    Ok(open)
+}
+
+/// The ended session of an open that is not disconnected yet, because requests still act on opens
+/// of the session; and the file.
+fn find_ending(context: &Context<'_>, file_id: FileId) -> Option<(SessionId, FileKey)> {
+    let ending = context.server.disconnected.lock().ending();
+    ending.iter().find_map(|session| {
+        let opens = session.opens.lock();
+        let open = opens.get(&file_id.volatile);
+        let open = open.filter(|open| open.id == file_id)?;
+        Some((session.id, open.key))
+    })
+}
+
+/// The disconnected open with a persistent id. One that is connected is not found: smbtorture
+/// smb2.durable-open.reopen1.
+fn find_open(context: &Context<'_>, file_id: FileId) -> Result<Arc<Open>, Status> {
+    let now = context.now.instant;
+    let disconnected = context.server.disconnected.lock();
+    let found = disconnected.find(file_id.persistent, now);
+    drop(disconnected);
+    found
+        .filter(|open| open.share.id == context.tree.share.id)
+        .ok_or(Status::OBJECT_NAME_NOT_FOUND)
+}
+
+fn lease_key(request: &Request<'_>) -> Result<Option<Guid>, Status> {
+    let Some(data) = find(&request.contexts, name::LEASE) else {
+        return Ok(None);
+    };
+    let lease = Lease::decode(data).map_err(malformed)?;
+    Ok(Some(lease.lease_key))
+}
+
+/// Open.DurableOwner: an open belongs to the user that made it. smbtorture
+/// smb2.durable-open.reopen6
+fn check_owner(context: &Context<'_>, open: &Open) -> Result<(), Status> {
+    let is_owner = Arc::ptr_eq(&open.owner(), &context.session.user);
+    match is_owner && context.session.state.lock().is_named() {
+        true => Ok(()),
+        false => Err(Status::ACCESS_DENIED),
+    }
+}
+
+/// Moves a disconnected open to the session of the request. Fails if another request was faster, or
+/// the open was given up.
+fn reclaim(context: &mut Context<'_>, open: &Arc<Open>) -> Result<(), Status> {
+    let quota = Arc::new(place(context)?);
+    let now = context.now.instant;
+    let server = context.server;
+    let taken = server.disconnected.lock().reclaim(open.id.persistent, now);
+    taken.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    let target = BreakTarget {
+        connection: context.connection,
+        session: context.session.id,
+        file_id: open.id,
+    };
+    server.files.retarget(open.key, open.file, &target);
+    let attachment = Attachment::new(context.tree.id, context.is_encrypted, Some(quota));
+    open.attachment.replace(attachment);
+    open.sequence.lock().restart(context.channel_sequence());
+    if let Some(entry) = &open.replay_entry {
+        entry.move_to(context.session.id);
+    }
+    let registered = register(context, open);
+    if registered.is_err() {
+        // The session has ended meanwhile. The client may try again.
+        let (session, effects) = (&*context.session, &mut *context.effects);
+        if !server.keep(context.now, session, open, effects) {
+            close::abandon(server, context.now, open, context.op_ids, context.effects);
+        }
+    }
+    registered
+}
