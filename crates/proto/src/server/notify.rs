@@ -32,8 +32,8 @@ impl Server {
         Some((to, Notice::BreakCaching(caching_break)))
     }
 
-    /// The channel that sends a break, and the break for it. The break of a lease uses the oldest
-    /// connection of all sessions of its client (\[MS-SMB2\] 3.3.4.7; smbtorture
+    /// The channel that sends a break, and the break for it. The break of a lease uses a
+    /// connection of the oldest session of its client (\[MS-SMB2\] 3.3.4.7; smbtorture
     /// smb2.lease.v2_complex1), unless all its opens are disconnected; that of an oplock a channel
     /// of its session. `None` if no channel is connected: then the break ends the disconnected
     /// opens.
@@ -56,9 +56,12 @@ impl Server {
                 let of_client = sessions.of_client(lease.client);
                 let channels = of_client.filter_map(|session| {
                     let channel = session.channels.oldest_living()?;
-                    Some((session.id, channel))
+                    Some((session, channel))
                 });
-                channels.min_by_key(|(_, channel)| *channel)?
+                // The numbers of connections are not in the order of their age.
+                let (session, channel) =
+                    channels.min_by_key(|(session, channel)| (session.created, *channel))?;
+                (session.id, channel)
             }
         };
         drop(sessions);
