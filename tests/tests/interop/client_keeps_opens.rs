@@ -15,13 +15,12 @@ use crate::rig::{
 };
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{
-    Capabilities, Channels, Error, File, LeaseState, LockKind, OpenOptions, Options, Session,
-    Share, Status, Wait,
+    Channels, Error, File, LeaseState, LockKind, OpenOptions, Options, Share, Status, Wait,
 };
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
 use smbeam_tests::harness::Test;
-use smbeam_tests::subject::{Plan, Subject};
+use smbeam_tests::subject::Plan;
 use smbeam_tests::{scale, wait};
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -73,25 +72,6 @@ fn durable(plan: &mut Plan) {
     ] {
         plan.samba_globals.push(line.to_owned());
     }
-}
-
-/// Whether the server has leases, and so durable opens. smbd has.
-fn has_leases(session: &Session, peer: Peer) -> Result<bool> {
-    let has = session.info().capabilities.contains(Capabilities::LEASING);
-    ensure!(has || peer.subject == Subject::Smbeam, "smbd has leases");
-    Ok(has)
-}
-
-/// Whether the server has durable opens. smbd has.
-fn has_durable_opens(share: &Share, peer: Peer) -> Result<bool> {
-    let file = share.open("probe", &both()).wait()?;
-    let is_durable = file.durable_timeout().is_some();
-    file.close().wait()?;
-    ensure!(
-        is_durable || peer.subject == Subject::Smbeam,
-        "smbd has none"
-    );
-    Ok(is_durable)
 }
 
 fn both() -> OpenOptions {
@@ -164,14 +144,8 @@ fn outage(peer: Peer, channels: usize, source: Option<Ipv4Addr>) -> Result<()> {
     let proxy = Proxy::to(rig.endpoint())?;
     let options = Options::default().channels(Channels::Exactly(channels));
     let session = connect_through(&proxy, options)?;
-    if !has_leases(&session, peer)? {
-        return Ok(());
-    }
     ensure!(session.info().channels.len() == channels);
     let share = session.share(SHARE).wait()?;
-    if !has_durable_opens(&share, peer)? {
-        return Ok(());
-    }
     let program = Program::start(&share)?;
     let (rounds, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -266,9 +240,6 @@ fn assert_no_parts(directory: &Path) -> Result<()> {
 fn a_break(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let session = rig.session()?;
-    if !has_leases(&session, peer)? {
-        return Ok(());
-    }
     let file = session.share(SHARE).wait()?.open("file", &both()).wait()?;
     let all = LeaseState(7);
     let lease = file.lease().context("a lease")?;
@@ -298,9 +269,6 @@ fn a_break(peer: Peer) -> Result<()> {
 fn a_slow_callback(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let session = rig.session()?;
-    if !has_leases(&session, peer)? {
-        return Ok(());
-    }
     let file = session.share(SHARE).wait()?.open("file", &both()).wait()?;
     // A cache that writes back.
     let cached = file.clone();
@@ -333,9 +301,6 @@ fn without(peer: Peer) -> Result<()> {
         (Options::default().durable(false), true),
     ] {
         let session = rig.connect(options)?;
-        if !has_leases(&session, peer)? {
-            return Ok(());
-        }
         let info = session.info();
         ensure!(info.leases == has_lease && !info.durable, "{info:?}");
         let file = session.share(SHARE).wait()?.open("file", &both()).wait()?;
@@ -357,9 +322,6 @@ fn a_restart(peer: Peer) -> Result<()> {
     std::fs::write(rig.path("read"), vec![5; 1000])?;
     let share = rig.share()?;
     let session = share.session().clone();
-    if !has_leases(&session, peer)? {
-        return Ok(());
-    }
     let reading = OpenOptions::new().read(true);
     let read = share.open("read", &reading).wait()?;
     let written = share.open("written", &both()).wait()?;
