@@ -160,8 +160,11 @@ impl Connection {
         end_pipes(&session, tree, effects);
         let may_outlive = tree.is_none() && session.state.lock().leaves_opens;
         let mut count = 0;
-        for open in take_opens(&session, tree) {
-            if may_outlive && self.server.keep(now, &session, &open, effects) {
+        for open in opens(&session, tree) {
+            // Before it leaves the table, so that a reconnect finds it in one of both.
+            let is_kept = may_outlive && self.server.keep(now, &session, &open, effects);
+            let taken = session.opens.lock().remove(&open.id.volatile);
+            if is_kept || taken.is_none() {
                 continue;
             }
             let ops = close::abandon(&self.server, now, &open, self.waits.op_ids(), effects);
@@ -245,13 +248,9 @@ fn end_pipes(session: &Session, tree: Option<TreeId>, effects: &mut Effects) {
     notices.for_each(|(to, notice)| effects.push(Effect::Notify(to, notice)));
 }
 
-/// Takes the opens of a session, or of one tree, out of its table.
-fn take_opens(session: &Session, tree: Option<TreeId>) -> Vec<Arc<Open>> {
-    let mut opens = session.opens.lock();
-    let is_meant = |open: &Open| tree.is_none_or(|tree| open.tree() == tree);
-    let ids: Vec<u64> = (opens.values())
-        .filter(|open| is_meant(open))
-        .map(|open| open.id.volatile)
-        .collect();
-    ids.iter().filter_map(|id| opens.remove(id)).collect()
+/// The opens of a session, or of one tree.
+fn opens(session: &Session, tree: Option<TreeId>) -> Vec<Arc<Open>> {
+    let opens = session.opens.lock();
+    let is_meant = |open: &&Arc<Open>| tree.is_none_or(|tree| open.tree() == tree);
+    opens.values().filter(is_meant).cloned().collect()
 }
