@@ -203,8 +203,9 @@ impl OpenOptions {
 
     /// Sets the caching rights that the open requests from the server as a lease. Opens of a path
     /// in one session share a lease, which has the rights of all of them. [`LeaseState::NONE`]
-    /// requests no lease. Without [`Options::leases`](crate::Options::leases), for directories and for opens
-    /// without access to data, the client requests none. Default: read, write and handle caching.
+    /// requests no lease. Without [`Options::leases`](crate::Options::leases), for directories and
+    /// for opens without access to data, the client requests none. Default: read, write and handle
+    /// caching.
     #[must_use]
     pub fn lease(mut self, lease: LeaseState) -> Self {
         self.lease = lease;

@@ -277,7 +277,9 @@ fn a_write_is_all_there_or_not_at_all() {
         let options = direct
             .options()
             .login_timeout(Duration::from_secs(1))
-            .request_timeout(Some(Duration::from_millis(300)));
+            .request_timeout(Some(Duration::from_millis(300)))
+            // The test counts the failures that a new connection would hide.
+            .reconnect_timeout(Duration::ZERO);
         let (mut session, mut file) = open_at_last(&options);
         let pieces = new.chunks(IO_SIZE).enumerate();
         let results: Vec<_> = pieces

@@ -36,7 +36,7 @@ impl Shares {
             file_systems: vec![None],
             is_any_direct: sections.iter().any(|section| section.direct),
         };
-        let paths: Vec<_> = sections.iter().map(|section| real(section)).collect();
+        let paths: Vec<_> = sections.iter().map(real).collect();
         for (index, section) in sections.iter().enumerate() {
             let mut others = paths
                 .iter()

@@ -249,8 +249,8 @@ pub struct FileStatus {
     /// Share mode of the open, the access that other opens of the file may have: `read`, `write`,
     /// `delete`.
     pub sharing: Vec<String>,
-    /// Oplock that the open holds: `none`, `level2`, `exclusive`, `batch`; `lease` for an open with a
-    /// lease.
+    /// Oplock that the open holds: `none`, `level2`, `exclusive`, `batch`; `lease` for an open with
+    /// a lease.
     pub oplock: String,
     /// Caching rights that the open has by its oplock or lease: `read`, `write`, `handle`. During a
     /// break, the rights before it.

@@ -2,8 +2,8 @@
 //!
 //! From the bottom up: [`tree`], [`leases`] and [`opens`] are the state that outlives a connection;
 //! a [`call`] is one request with its future; a [`dispatch::Dispatch`] chooses the channel of a
-//! call; a [`channel`] drives the protocol core on an I/O [`thread`]; [`resume`] logs in again after
-//! the loss of all channels.
+//! call; a [`channel`] drives the protocol core on an I/O [`thread`]; [`resume`] logs in again
+//! after the loss of all channels.
 
 pub(crate) mod answer;
 pub(crate) mod call;

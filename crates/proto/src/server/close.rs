@@ -25,7 +25,7 @@ use crate::server::fsa::caching::ChangeTime;
 use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
-use crate::server::operations::{Operations, Pending};
+use crate::server::operations::{Operations, Pending, Unlinked};
 use crate::server::watch::Event;
 use crate::time::Now;
 
@@ -235,14 +235,6 @@ fn change_time(server: &Server, now: Now) -> ChangeTime {
         now: now.instant,
         deadline: now.instant.after(timeout),
     }
-}
-
-/// A file that no client has open and with its name being removed.
-#[derive(Debug)]
-pub(crate) struct Unlinked {
-    open: Arc<Open>,
-    path: SharePath,
-    close: Close,
 }
 
 impl Server {

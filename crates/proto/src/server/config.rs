@@ -135,8 +135,8 @@ pub struct Limits {
     /// Maximum time that a login waits until the server has closed the open files of the session
     /// that the login replaces. Default: 5 s.
     pub replace_timeout: Duration,
-    /// Maximum number of leases of one client, which a ClientGuid identifies. A further open gets no
-    /// lease. Default: 65,536.
+    /// Maximum number of leases of one client, which a ClientGuid identifies. A further open gets
+    /// no lease. Default: 65,536.
     pub leases_per_client: usize,
     /// Maximum number of leases of the whole server. A lease uses about 300 bytes of memory beside
     /// its opens. Default: 524,288.

@@ -2,8 +2,8 @@
 //!
 //! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, sparse
 //! ranges, object ids, compression (always none), reparse points (never one) and resilient opens.
-//! Other functions fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$, INVALID_DEVICE_REQUEST
-//! elsewhere.
+//! Other functions fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$,
+//! INVALID_DEVICE_REQUEST elsewhere.
 
 mod allocated_ranges;
 mod compression;

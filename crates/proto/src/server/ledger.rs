@@ -1,8 +1,9 @@
 //! The resources that clients use: one sum per user, and one for the process.
 //!
-//! The core counts connections, opens, pipes, watches, byte-range locks and disconnected opens. The driver counts the
-//! bytes of responses. The limits of a user are hard. Responses can wait, so they have shares: a
-//! user alone may have almost all of their memory, and several users leave memory for each other.
+//! The core counts connections, opens, pipes, watches, byte-range locks and disconnected opens. The
+//! driver counts the bytes of responses. The limits of a user are hard. Responses can wait, so they
+//! have shares: a user alone may have almost all of their memory, and several users leave memory
+//! for each other.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

@@ -87,7 +87,11 @@ impl Connection {
         if dialect >= Dialect::SMB_2_1 {
             capabilities |= Capabilities::LEASING;
         }
-        if dialect >= Dialect::SMB_3_0 {
+        // impacket does not announce it, and fails where the server does.
+        let asks_for_directories = request
+            .capabilities
+            .contains(Capabilities::DIRECTORY_LEASING);
+        if dialect >= Dialect::SMB_3_0 && asks_for_directories {
             capabilities |= Capabilities::DIRECTORY_LEASING;
         }
         if agreed.is_multichannel {

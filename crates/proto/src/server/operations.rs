@@ -2,16 +2,27 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
 use crate::id::OpId;
-use crate::server::close::Unlinked;
+use crate::path::SharePath;
+use crate::server::fsa::Close;
 use crate::server::op_ids::OpIds;
+use crate::server::open::Open;
 
 /// The operations of the server that are in progress. Their OpIds are unique among them.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
     pub(crate) op_ids: OpIds,
     pub(crate) pending: BTreeMap<OpId, Pending>,
+}
+
+/// A file that no client has open and with its name being removed.
+#[derive(Debug)]
+pub(crate) struct Unlinked {
+    pub(crate) open: Arc<Open>,
+    pub(crate) path: SharePath,
+    pub(crate) close: Close,
 }
 
 /// An operation in progress.

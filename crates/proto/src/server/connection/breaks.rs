@@ -1,5 +1,5 @@
-//! Breaks of oplocks and leases: notifications to the clients that hold them, and the requests that wait.
-//! \[MS-SMB2\] 3.3.4.6, 3.3.6.1
+//! Breaks of oplocks and leases: notifications to the clients that hold them, and the requests that
+//! wait. \[MS-SMB2\] 3.3.4.6, 3.3.6.1
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

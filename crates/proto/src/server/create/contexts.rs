@@ -1,5 +1,5 @@
-//! The create contexts that the server evaluates: MxAc, QFid, AlSi, RqLs and those of durable opens,
-//! and contexts that it refuses. \[MS-SMB2\] 3.3.5.9
+//! The create contexts that the server evaluates: MxAc, QFid, AlSi, RqLs and those of durable
+//! opens, and contexts that it refuses. \[MS-SMB2\] 3.3.5.9
 
 use alloc::vec::Vec;
 

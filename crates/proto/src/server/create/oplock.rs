@@ -109,8 +109,8 @@ impl Entered {
     }
 }
 
-/// The lease that a client asks for; `None` if the dialect has none. Leases exist from 2.1 on, those
-/// of version 2 from 3.0 on. \[MS-SMB2\] 3.3.5.9
+/// The lease that a client asks for; `None` if the dialect has none. Leases exist from 2.1 on,
+/// those of version 2 from 3.0 on. \[MS-SMB2\] 3.3.5.9
 fn requested_lease(context: &Context<'_>, wanted: &Wanted) -> Option<LeaseId> {
     let lease = wanted.lease()?;
     let first = match lease.v2 {

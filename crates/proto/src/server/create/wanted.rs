@@ -138,8 +138,8 @@ impl Wanted {
         lease.filter(|_| self.oplock == OplockLevel::LEASE)
     }
 
-    /// Whether the request is a replay that the client repeats instead of a wait for another client:
-    /// the first try may have been lost with its channel while it waited. smbtorture
+    /// Whether the request is a replay that the client repeats instead of a wait for another
+    /// client: the first try may have been lost with its channel while it waited. smbtorture
     /// smb2.replay.dhv2-pending2n-vs-oplock-sane
     pub(crate) fn must_not_wait(&self, header: &Header) -> bool {
         let is_replay = header.flags.contains(Flags::REPLAY_OPERATION);

@@ -40,8 +40,8 @@ pub(crate) struct Close {
     pub(crate) close: Vec<LocalOpen>,
     /// The name that the open had, and the key of the lease on its parent directory.
     pub(crate) entry: Option<(SharePath, Option<Guid>)>,
-    /// With `unlink`: the key of the lease on the parent directory that the deletion does not break.
-    /// smbtorture smb2.dirlease.unlink_different_set_and_close
+    /// With `unlink`: the key of the lease on the parent directory that the deletion does not
+    /// break. smbtorture smb2.dirlease.unlink_different_set_and_close
     pub(crate) own_parent_lease: Option<Guid>,
     /// The notices to send last: they wake requests that waited for this open's caching rights or
     /// locks.

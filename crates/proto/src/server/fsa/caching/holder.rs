@@ -46,8 +46,8 @@ impl HolderId {
     }
 }
 
-/// A holder with at least one right or a break in progress, or a lease. A lease without rights stays
-/// until its last open is closed, because a later open may get rights for it.
+/// A holder with at least one right or a break in progress, or a lease. A lease without rights
+/// stays until its last open is closed, because a later open may get rights for it.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Holder {
     pub(super) id: HolderId,

@@ -187,9 +187,9 @@ impl State {
         }
     }
 
-    /// Starts a break to these rights, if the holder has more. While a break is in progress, a lease
-    /// remembers that it must lose more. Returns the step of which the client is notified; read
-    /// caching alone needs no acknowledgment. \[MS-SMB2\] 3.3.4.6
+    /// Starts a break to these rights, if the holder has more. While a break is in progress, a
+    /// lease remembers that it must lose more. Returns the step of which the client is notified;
+    /// read caching alone needs no acknowledgment. \[MS-SMB2\] 3.3.4.6
     pub(super) fn break_to(&mut self, to: LeaseState, deadline: Instant) -> Option<Step> {
         if let Some(breaking) = &mut self.breaking {
             if self.kind == Kind::Lease {
