@@ -65,6 +65,8 @@ impl Observer {
             locks: LOCKS,
         });
         let (sessions, files) = status::of_snapshot(&snapshot);
+        let now = self.shared.now().instant;
+        let (disconnected, disconnected_counts) = status::disconnected(&snapshot, now);
         status::set_protection(&mut connections, &sessions);
         Status {
             version: status::VERSION,
@@ -72,6 +74,8 @@ impl Observer {
             connections,
             sessions,
             files,
+            disconnected,
+            disconnected_counts,
             left_out: LeftOut {
                 connections: connections_left_out,
                 sessions: snapshot.sessions_left_out,

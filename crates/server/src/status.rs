@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use proto::id::ConnectionId;
 use proto::login::AccountKind;
-use proto::server::{OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, Summary};
+use proto::server::{
+    DisconnectedTotals, OpenKind, OpenSnapshot, SessionSnapshot, Snapshot, Summary,
+};
+use proto::time::Instant;
 use serde::{Deserialize, Serialize};
 use wire::FileTime;
 use wire::access::{AccessMask, OplockLevel, ShareAccess};
@@ -31,6 +34,12 @@ pub struct Status {
     pub sessions: Vec<SessionStatus>,
     /// Open files, directories and pipes, at most 50,000.
     pub files: Vec<FileStatus>,
+    /// Durable open files without a session, which wait for their clients, at most 50,000.
+    #[serde(default)]
+    pub disconnected: Vec<DisconnectedStatus>,
+    /// Numbers of durable open files without a session: now, and since the start.
+    #[serde(default)]
+    pub disconnected_counts: DisconnectedCounts,
     /// Numbers of the connections, sessions and files that the lists omit because of their limits,
     /// and of the workers that did not answer.
     pub left_out: LeftOut,
@@ -261,6 +270,35 @@ pub struct FileStatus {
     pub lock_count: usize,
 }
 
+/// A durable open file without a session, as the [`Status`] of a running server shows it. Its client
+/// lost the connection and can still reconnect to the file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DisconnectedStatus {
+    /// Name of the user that opened the file.
+    pub user: String,
+    /// Name of the share with the file.
+    pub share: String,
+    /// Path of the file in the share.
+    pub path: String,
+    /// Time until the server closes the file, in milliseconds.
+    pub remaining_ms: u64,
+}
+
+/// Numbers of durable open files without a session, as the [`Status`] of a running server shows
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DisconnectedCounts {
+    /// Number of files that wait for their clients now.
+    pub now: usize,
+    /// Number of files to which a client reconnected, since the start of the server.
+    pub reclaimed: u64,
+    /// Number of files that the server closed at their time limit, since its start.
+    pub expired: u64,
+    /// Number of files that the server closed before, because another client needed the file or the
+    /// account of the user ended, since its start.
+    pub given_up: u64,
+}
+
 /// A byte-range lock on an open file, as the [`Status`] of a running server shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LockStatus {
@@ -312,6 +350,34 @@ pub(crate) fn of_snapshot(snapshot: &Snapshot) -> (Vec<SessionStatus>, Vec<FileS
         opens.map(move |open| file(session, open))
     });
     (sessions, files.collect())
+}
+
+/// The durable open files without a session of a snapshot, at the time `now` of the core's clock.
+pub(crate) fn disconnected(
+    snapshot: &Snapshot,
+    now: Instant,
+) -> (Vec<DisconnectedStatus>, DisconnectedCounts) {
+    let DisconnectedTotals {
+        reclaimed,
+        expired,
+        given_up,
+    } = snapshot.disconnected_totals;
+    let counts = DisconnectedCounts {
+        now: snapshot.disconnected_count,
+        reclaimed,
+        expired,
+        given_up,
+    };
+    let files = snapshot.disconnected.iter().map(|open| {
+        let remaining = open.deadline.0.saturating_sub(now.0);
+        DisconnectedStatus {
+            user: open.user.clone(),
+            share: open.share.clone(),
+            path: open.path.clone(),
+            remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
+        }
+    });
+    (files.collect(), counts)
 }
 
 /// Sets the protection of connections, by their sessions and their transports.

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use smbeam_server::status::{
-    ConnectionStatus, FileStatus, LeftOut, Protection, SessionStatus, Status, TotalsStatus,
+    ConnectionStatus, DisconnectedStatus, FileStatus, LeftOut, Protection, SessionStatus, Status,
+    TotalsStatus,
 };
 
 use crate::format;
@@ -59,8 +60,24 @@ fn text(status: &Status) -> Vec<String> {
         ],
         status.files.iter().map(file).collect(),
     ));
+    if !status.disconnected.is_empty() {
+        lines.extend(section(
+            "files that wait for their clients",
+            &["USER", "SHARE", "PATH", "SECONDS LEFT"],
+            status.disconnected.iter().map(disconnected).collect(),
+        ));
+    }
     lines.extend(left_out(status.left_out));
     lines
+}
+
+fn disconnected(file: &DisconnectedStatus) -> Vec<String> {
+    vec![
+        user(&file.user),
+        format::name(&file.share),
+        format::name(&file.path),
+        (file.remaining_ms / 1000).to_string(),
+    ]
 }
 
 fn head(status: &Status) -> Vec<String> {
