@@ -6,7 +6,8 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use smbeam_sim::fuzz::{
-    capture, client_frames, client_script, frames, frames_over_rdma, script, smbd_exchange,
+    capture, capture_caching, client_frames, client_script, context_lists, frames,
+    frames_over_rdma, script, smbd_exchange,
 };
 
 /// Number of runs that supply frames.
@@ -43,6 +44,7 @@ fn main() -> io::Result<()> {
             &format!("script-{seed}"),
             &script,
         )?;
+        put_caching(root, seed)?;
         let answers = client_frames(seed);
         put(root, "client_bytes", &format!("answers-{seed}"), &answers)?;
         let script = client_script(seed, 200);
@@ -51,7 +53,20 @@ fn main() -> io::Result<()> {
             put_messages(root, seed, &sent)?;
         }
     }
+    for (number, list) in context_lists().iter().enumerate() {
+        let name = format!("leases-{number}");
+        put(root, "create_contexts", &name, list)?;
+    }
     put_exchanges(root)
+}
+
+/// Frames and scripts of clients that cache files and acknowledge breaks.
+fn put_caching(root: &Path, seed: u64) -> io::Result<()> {
+    let mut sent = capture_caching(seed, seed % 2 == 0);
+    sent.retain(|frame| frame.len() < FRAME_MAX);
+    let name = format!("caching-{seed}");
+    put(root, "server_bytes", &name, &frames(&sent))?;
+    put(root, "server_operations", &name, &script(seed, 2000))
 }
 
 /// Exchanges of SMB Direct, and some with each byte of a header at its minimum and its maximum.

@@ -5,7 +5,8 @@
 //! coexist only if their share modes permit it; locks exclude each other, reads and writes; reads
 //! return written data; RDMA accesses only the memory that a request names; requests with invalid
 //! memory change nothing; responses are signed and encrypted as required, with unique nonces; no
-//! client sees data of another user. At the end the faults stop, and everything must finish with
+//! client sees data of another user; no client caches what another writes, and no cache returns
+//! data older than completed writes. At the end the faults stop, and everything must finish with
 //! nothing left open.
 //!
 //! [`session::run`] has the client's core, with several channels, use the server's core, and checks
@@ -83,6 +84,20 @@ pub struct Report {
     pub locks_cancelled: u64,
     /// Number of requests for a lock that ended because their open was closed.
     pub locks_ended: u64,
+    /// Number of responses that granted caching rights.
+    pub grants: u64,
+    /// Number of break notifications of oplocks and leases that clients received.
+    pub breaks: u64,
+    /// Number of acknowledgments of breaks that the server accepted.
+    pub acknowledgments: u64,
+    /// Number of breaks that ended with the time limit of the server.
+    pub unacknowledged: u64,
+    /// Number of cells that clients read from their caches.
+    pub cached_reads: u64,
+    /// Number of writes that clients delayed under write caching.
+    pub delayed_writes: u64,
+    /// Number of opens that clients used again under handle caching.
+    pub reused_opens: u64,
     /// Number of opens that outlived their session, with their share modes and locks.
     pub opens_disconnected: u64,
     /// Number of opens of a lost session to which their client reconnected.

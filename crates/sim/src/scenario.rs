@@ -46,6 +46,13 @@ pub struct Scenario {
     pub crowd: u16,
     /// Time that an open outlives a session that lost its connection. Zero makes no open resilient.
     pub resilient_timeout: Duration,
+    /// Number of CREATEs per thousand that request an oplock or a lease. The same number of
+    /// operations per thousand use a cache, if the client has one. If it is not 0, the connections
+    /// of a user have one ClientGuid and share their leases.
+    pub leases: u16,
+    /// Maximum duration of a request that may wait for the break of another client's caching
+    /// rights; `None` for the server's own limit.
+    pub answer_limit: Option<Duration>,
     /// Bytes of memory for the responses of all connections.
     pub response_bytes: usize,
     /// The faults that occur until the clients have sent their last operation. After that no fault
@@ -83,6 +90,9 @@ pub struct Faults {
     /// Probability per mille that a READ or WRITE over RDMA names memory that is not registered, or
     /// an invalid list.
     pub invalid_memory: u16,
+    /// Probability per mille that a client acknowledges a break of its caching rights late,
+    /// wrongly, twice, on another connection, or never.
+    pub bad_acknowledgments: u16,
 }
 
 impl Faults {
@@ -112,6 +122,7 @@ impl Faults {
             mischief: perhaps(self.mischief),
             remote: perhaps(self.remote),
             invalid_memory: perhaps(self.invalid_memory),
+            bad_acknowledgments: perhaps(self.bad_acknowledgments),
             ..self.clone()
         }
     }
@@ -151,6 +162,8 @@ impl Scenario {
             private_files: false,
             crowd: 0,
             resilient_timeout: Duration::ZERO,
+            leases: 0,
+            answer_limit: None,
             response_bytes: 256 << 20,
             faults: Faults::default(),
         }
@@ -176,6 +189,7 @@ impl Scenario {
                 mischief: 10,
                 remote: 10,
                 invalid_memory: 100,
+                bad_acknowledgments: 0,
             },
             ..Self::calm()
         }
@@ -218,6 +232,38 @@ impl Scenario {
                 ..storm.faults.some(&mut choices)
             },
             ..storm
+        }
+    }
+
+    /// Returns a scenario in which clients cache files under leases and oplocks, without faults:
+    /// every break ends soon. `seed` chooses the details.
+    pub fn caching(seed: u64) -> Self {
+        let mut choices = Choices::from_seed(seed);
+        Self {
+            users: 2 + choices.index(2),
+            connections_per_user: 1 + choices.index(2),
+            dialects: vec![choices.pick(&ALL_DIALECTS[1..])],
+            leases: 600,
+            crowd: choices.pick(&[0, 0, 150]),
+            answer_limit: Some(Duration::from_secs(5)),
+            ..Self::calm()
+        }
+    }
+
+    /// Returns a scenario in which clients cache files under leases and oplocks, and acknowledge
+    /// breaks late, wrongly, twice, on another connection or never, with all kinds of faults.
+    /// `seed` chooses the details.
+    pub fn caching_badly(seed: u64) -> Self {
+        let mut choices = Choices::from_seed(seed);
+        let storm = Self::stormy();
+        Self {
+            depth: 1 + choices.index(8),
+            answer_limit: None,
+            faults: Faults {
+                bad_acknowledgments: choices.pick(&[100, 500]),
+                ..storm.faults.some(&mut choices)
+            },
+            ..Self::caching(seed)
         }
     }
 

@@ -22,6 +22,7 @@ use wire::fscc::FileAction;
 use crate::Report;
 use crate::adapter::Adapter;
 use crate::backpressure::Backpressure;
+use crate::check::caching::Caching;
 use crate::check::contents::Contents;
 use crate::check::locks::Locks;
 use crate::check::nonces::SigningNonces;
@@ -97,6 +98,7 @@ pub(crate) struct World {
     contents: Contents,
     opens: Opens,
     locks: Locks,
+    caching: Caching,
     file_ids: Vec<FileId>,
     tick: u64,
     /// Deadline of the final phase; set when the faults stop.
@@ -129,6 +131,7 @@ impl World {
             contents: Contents::default(),
             opens: Opens::default(),
             locks: Locks::default(),
+            caching: Caching::default(),
             file_ids: Vec::new(),
             tick: 0,
             deadline: None,
@@ -490,6 +493,11 @@ impl World {
         {
             self.report.locks_waited_for += 1;
         }
+        if let Notice::BreakCaching(caching_break) = &notice {
+            self.tick += 1;
+            let now = self.schedule.now().instant;
+            self.caching.post(caching_break, self.tick, now);
+        }
         let pause = delay(self.faults.network_delay, &mut self.choices);
         self.schedule.after(pause, Event::Notice(to, notice));
     }
@@ -614,6 +622,7 @@ impl World {
             contents: &mut self.contents,
             opens: &mut self.opens,
             locks: &mut self.locks,
+            caching: &mut self.caching,
             file_ids: &mut self.file_ids,
             orders: Vec::new(),
             report: &mut self.report,

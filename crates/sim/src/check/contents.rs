@@ -156,7 +156,14 @@ impl Contents {
                     stamp,
                     span,
                 } = read;
-                format!("file {key:#x}, cell {cell}: read {stamp:x?} at {span:?}, a stale value")
+                let writes = [Some(*key), None]
+                    .into_iter()
+                    .filter_map(|key| self.writes.get(&key));
+                let writes = writes.flatten().filter(|write| write.cells.contains(cell));
+                format!(
+                    "file {key:#x}, cell {cell}: read {stamp:x?} at {span:?}, a stale value of {:x?}",
+                    writes.collect::<Vec<_>>()
+                )
             })?;
         }
         Ok(self.reads.len())

@@ -1,5 +1,6 @@
 //! What must be true, as far as clients can see it.
 
+pub(crate) mod caching;
 pub(crate) mod contents;
 pub(crate) mod locks;
 pub(crate) mod nonces;

@@ -147,7 +147,6 @@ mod tests {
         assert_eq!(opens.opened((0, 0), reader), Ok(()));
         assert!(opens.disconnected((0, 0), at(5)));
         assert!(!opens.disconnected((0, 0), at(9)));
-        opens.closing((0, 0));
         opens.expire(at(4));
         assert!(opens.opened((1, 0), writer).is_err());
         opens.expire(at(5));

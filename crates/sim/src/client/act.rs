@@ -9,7 +9,7 @@ use wire::text::utf16;
 use wire::{FileId, Utf16};
 
 use super::call::{Call, Intent, Move, Opening};
-use super::{Client, Shared, Slot, State};
+use super::{Client, Shared, Slot, State, cache};
 use crate::check::contents::{CELL, CELLS, Stamp};
 
 /// The names that all clients use. They are compared without regard to case.
@@ -66,6 +66,9 @@ impl Client {
         if self.choices.per_mille(shared.faults.mischief) {
             return self.mischief(shared);
         }
+        if self.choices.per_mille(shared.scenario.leases) && self.use_cache(shared) {
+            return;
+        }
         if self.choices.per_mille(shared.scenario.crowd / 2) {
             return self.lock_or_unlock(shared);
         }
@@ -96,26 +99,29 @@ impl Client {
     }
 
     pub(super) fn create_one(&mut self, shared: &mut Shared<'_>) {
+        if self.reuse_open(shared) {
+            return;
+        }
         let create = match self.choices.per_mille(shared.scenario.crowd) {
-            true => self.join_the_crowd(),
-            false => self.create(),
+            true => self.join_the_crowd(shared),
+            false => self.create(shared),
         };
         self.submit(vec![create], shared);
     }
 
     /// Returns a CREATE of the shared file.
-    fn join_the_crowd(&mut self) -> Call {
+    fn join_the_crowd(&mut self, shared: &mut Shared<'_>) -> Call {
         let access = AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA;
         let share = ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE;
         let how = (
             CreateDisposition::OPEN_IF,
             CreateOptions::NON_DIRECTORY_FILE,
         );
-        self.opening(NAMES[0], access, share, how)
+        self.opening(NAMES[0], (access, share), how, shared)
     }
 
     /// Returns a CREATE of a random name, and the slot for its open.
-    fn create(&mut self) -> Call {
+    fn create(&mut self, shared: &mut Shared<'_>) -> Call {
         let name = self.choices.pick(&NAMES);
         let is_directory = matches!(name, "d" | "e") && !self.choices.per_mille(200);
         let mut options = match is_directory {
@@ -136,18 +142,19 @@ impl Client {
             true => generous,
             false => ShareAccess(self.choices.below(8) as u32),
         };
-        self.opening(name, access, share, (disposition, options))
+        self.opening(name, (access, share), (disposition, options), shared)
     }
 
     pub(super) fn opening(
         &mut self,
         name: &str,
-        access: AccessMask,
-        share: ShareAccess,
+        (access, share): (AccessMask, ShareAccess),
         (disposition, options): (CreateDisposition, CreateOptions),
+        shared: &mut Shared<'_>,
     ) -> Call {
         let slot = self.next_slot;
         self.next_slot += 1;
+        let (holder, asked) = self.ask_to_cache(name, slot, shared);
         let opening = Opening {
             slot,
             access,
@@ -155,6 +162,8 @@ impl Client {
             disposition,
             options,
             is_audit: self.audit.is_some(),
+            asked,
+            holder,
         };
         self.new_slot(&opening);
         match self.choices.per_mille(200) {
@@ -163,12 +172,13 @@ impl Client {
         }
     }
 
-    /// Returns one of the opens of this client.
-    pub(super) fn pick_open(&mut self) -> Option<(u64, FileId)> {
-        let opens = self
-            .slots
-            .iter()
-            .filter(|(_, slot)| slot.state == State::Open);
+    /// Returns one of the opens of this client. Where a cache has newer data than the server, the
+    /// client does not bypass it.
+    pub(super) fn pick_open(&mut self, shared: &Shared<'_>) -> Option<(u64, FileId)> {
+        let opens = self.slots.iter().filter(|(_, slot)| {
+            let is_used = slot.state == State::Open && !slot.is_idle;
+            is_used && !shared.caching.is_dirty(slot.holder)
+        });
         let opens: Vec<(u64, FileId)> = opens
             .map(|(number, slot)| (*number, slot.file_id))
             .collect();
@@ -199,13 +209,13 @@ impl Client {
         }
     }
 
-    fn next_stamp(&mut self) -> Stamp {
+    pub(super) fn next_stamp(&mut self) -> Stamp {
         self.next_stamp += 1;
         Stamp::of(self.user, (self.id as u64) << 32 | self.next_stamp)
     }
 
     fn write_some(&mut self, shared: &mut Shared<'_>) {
-        let Some((slot, file_id)) = self.pick_open() else {
+        let Some((slot, file_id)) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         let (cells, stamp) = (self.some_cells(), self.next_stamp());
@@ -217,7 +227,7 @@ impl Client {
     }
 
     fn read_some(&mut self, shared: &mut Shared<'_>) {
-        let Some((slot, file_id)) = self.pick_open() else {
+        let Some((slot, file_id)) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         let cells = self.some_cells();
@@ -231,11 +241,13 @@ impl Client {
     /// Copies between an open with a known resume key and another open, or within it; usually
     /// requests a resume key first.
     fn copy_some(&mut self, shared: &mut Shared<'_>) {
-        let Some(target) = self.pick_open() else {
+        let Some(target) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         let known = |slot: &Slot| Some((slot.key?, slot.resume_key?));
-        let known: Vec<_> = self.slots.values().filter_map(known).collect();
+        let clean = self.slots.values();
+        let clean = clean.filter(|slot| !shared.caching.is_dirty(slot.holder));
+        let known: Vec<_> = clean.filter_map(known).collect();
         if known.is_empty() || self.choices.per_mille(100) {
             return self.submit(vec![Call::key(target.0, target.1)], shared);
         }
@@ -261,7 +273,7 @@ impl Client {
 
     /// Watches a directory.
     fn watch_one(&mut self, shared: &mut Shared<'_>) {
-        let Some((_, file_id)) = self.pick_open() else {
+        let Some((_, file_id)) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         let is_tree = self.choices.per_mille(500);
@@ -270,7 +282,7 @@ impl Client {
     }
 
     fn close_one(&mut self, shared: &mut Shared<'_>) {
-        let Some((slot, file_id)) = self.pick_open() else {
+        let Some((slot, file_id)) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         self.is_closing(slot, shared);
@@ -284,18 +296,23 @@ impl Client {
         }
         shared.opens.closing((self.id, slot));
         shared.locks.closing((self.id, slot));
+        cache::leave((self.id, slot), shared);
     }
 
     fn change_or_ask(&mut self, shared: &mut Shared<'_>) {
-        let Some((slot, file_id)) = self.pick_open() else {
+        let Some((slot, file_id)) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         let call = match self.choices.below(11) {
             0 => Call::flush(file_id),
-            1 => self.rename(file_id),
+            1 => self.rename(slot, file_id),
             2 => {
                 let is_to_go = [self.choices.below(2) as u8];
-                Call::set_info(Intent::Any, file_id, FileInfoClass::DISPOSITION, &is_to_go)
+                let intent = match is_to_go {
+                    [0] => Intent::Any,
+                    _ => Intent::Delete { slot },
+                };
+                Call::set_info(intent, file_id, FileInfoClass::DISPOSITION, &is_to_go)
             }
             3 => self.cut(slot, file_id, FileInfoClass::END_OF_FILE),
             4 => self.cut(slot, file_id, FileInfoClass::ALLOCATION),
@@ -344,7 +361,7 @@ impl Client {
         Call::query_directory(file_id, class, flags, pattern)
     }
 
-    fn rename(&mut self, file_id: FileId) -> Call {
+    fn rename(&mut self, slot: u64, file_id: FileId) -> Call {
         let name = utf16(self.choices.pick(&NAMES));
         let rename = FileRenameInformation {
             is_replacing: self.choices.per_mille(500),
@@ -353,7 +370,12 @@ impl Client {
         };
         let mut buffer = Vec::new();
         rename.encode(&mut buffer);
-        Call::set_info(Intent::Any, file_id, FileInfoClass::RENAME, &buffer)
+        Call::set_info(
+            Intent::Rename { slot },
+            file_id,
+            FileInfoClass::RENAME,
+            &buffer,
+        )
     }
 
     /// Truncates the file: this has the effect of a write of zeros after the new end.
@@ -371,7 +393,7 @@ impl Client {
 
     /// A compound in which the members use the open of the first member.
     fn related(&mut self, shared: &mut Shared<'_>) {
-        let create = self.create();
+        let create = self.create(shared);
         let Intent::Create(Opening { slot, .. }) = create.intent else {
             unreachable!("a create creates");
         };
@@ -398,12 +420,12 @@ impl Client {
     /// A compound with unrelated members.
     fn unrelated(&mut self, shared: &mut Shared<'_>) {
         let mut calls = vec![Call::echo()];
-        if let Some((slot, file_id)) = self.pick_open() {
+        if let Some((slot, file_id)) = self.pick_open(shared) {
             let stamp = self.next_stamp();
             calls.push(Call::write(slot, file_id, 0..2, stamp));
             calls.push(Call::read(slot, file_id, 1..3));
         }
-        calls.push(self.create());
+        calls.push(self.create(shared));
         self.submit(calls, shared);
     }
 }

@@ -9,7 +9,7 @@ use wire::{Command, Header, Status};
 use super::call::{Call, Intent, Opening};
 use super::ledger::Pending;
 use super::memory::FILL;
-use super::{Client, Shared, Slot, State};
+use super::{Client, Shared, Slot, State, cache};
 use crate::check::contents::{CELL, CELLS, Filling, Span, Stamp};
 use crate::check::opens::Held;
 use crate::check::{Check, ensure};
@@ -56,7 +56,13 @@ impl Client {
             return self.logged_in(&pending, header, message, is_encrypted, shared);
         }
         self.check_signature(&pending, header, message, is_encrypted)?;
-        check_status(header)?;
+        // [MS-SMB2] 3.3.5.22.2: no break of the lease is in progress.
+        let has_no_break = header.command == Command::OPLOCK_BREAK;
+        if !has_no_break || header.status != Status::UNSUCCESSFUL {
+            check_status(header)?;
+        }
+        check_time(&pending, header, shared)?;
+        self.end_change(&pending, shared);
         shared.report.answers += 1;
         let memory = shared.adapter.settle(&pending.memory);
         let is_remote = !pending.memory.is_empty();
@@ -131,6 +137,22 @@ impl Client {
                 self.has_unlocked(slot, place, header);
                 Ok(())
             }
+            Intent::Flush { holder, write } => {
+                self.has_flushed(holder, &write, header, end, shared);
+                Ok(())
+            }
+            Intent::Acknowledge { holder, expected } => {
+                self.has_acknowledged(holder, expected, header, shared)
+            }
+            Intent::Rename { slot } | Intent::Delete { slot } => {
+                let slot = self.slots.get(&slot);
+                match slot.and_then(|slot| Some((slot.holder, slot.key?))) {
+                    Some((own, key)) if header.status == Status::SUCCESS => {
+                        (shared.caching).moved(own, key, span, shared.now.instant)
+                    }
+                    _ => Ok(()),
+                }
+            }
             Intent::List | Intent::Any => Ok(()),
             Intent::Impossible => {
                 shared.report.refused += 1;
@@ -155,6 +177,7 @@ impl Client {
         let blank = (0..CELLS, Filling::Stamp(Stamp::default()));
         if header.status != Status::SUCCESS {
             self.slots.remove(&opening.slot);
+            cache::leave((self.id, opening.slot), shared);
             if overwrites(opening.disposition) && !REFUSALS.contains(&header.status) {
                 shared.contents.wrote(None, blank, span, false);
             }
@@ -169,7 +192,8 @@ impl Client {
             shared.contents.wrote(Some(key), blank, span, true);
         }
         shared.file_ids.push(response.file_id);
-        self.open(opening, key, response.file_id, shared)
+        self.open(opening, key, response.file_id, shared)?;
+        self.may_cache(opening, key, &response, span, shared)
     }
 
     fn open(
@@ -241,7 +265,10 @@ impl Client {
         span: Span,
         shared: &mut Shared<'_>,
     ) -> Check {
-        let Some(key) = self.slots.get(&slot).and_then(|slot| slot.key) else {
+        let Some(found) = self.slots.get(&slot) else {
+            return Ok(());
+        };
+        let (Some(key), holder) = (found.key, found.holder) else {
             return Ok(());
         };
         match header.status {
@@ -254,6 +281,9 @@ impl Client {
             let stamp = Stamp::read(cell).ok_or("a cell is torn")?;
             self.check_owner(stamp, shared)?;
             shared.contents.read(key, next, stamp, span);
+            if let Some(holder) = holder.and_then(|holder| shared.caching.get_mut(holder)) {
+                holder.fill(next, stamp, span);
+            }
             next += 1;
         }
         shared.report.cells_read += u64::from(next - cells.start);
@@ -267,7 +297,7 @@ impl Client {
     }
 
     /// If files are private, no user reads data of another user.
-    fn check_owner(&self, stamp: Stamp, shared: &Shared<'_>) -> Check {
+    pub(super) fn check_owner(&self, stamp: Stamp, shared: &Shared<'_>) -> Check {
         let owner = stamp.user();
         let is_open = !shared.scenario.private_files || owner.is_none_or(|user| user == self.user);
         ensure(is_open, || {
@@ -282,6 +312,9 @@ impl Client {
             key: None,
             resume_key: None,
             is_resilient: false,
+            access: specific(opening.access),
+            holder: opening.holder,
+            is_idle: false,
         };
         self.slots.insert(opening.slot, slot);
     }
@@ -328,6 +361,17 @@ fn check_status(header: &Header) -> Check {
     );
     ensure(!is_bug, || {
         format!("a status that reveals a bug: {header:?}")
+    })
+}
+
+/// In some scenarios, every request that may wait for the break of another client's caching rights
+/// ends within a time limit.
+fn check_time(pending: &Pending, header: &Header, shared: &Shared<'_>) -> Check {
+    let limit = shared.scenario.answer_limit;
+    let may_break = matches!(pending.command, Command::CREATE | Command::SET_INFO);
+    let is_late = |limit| shared.now.instant > pending.sent.after(limit);
+    ensure(!may_break || !limit.is_some_and(is_late), || {
+        format!("a response after more than {limit:?}: {pending:?}, {header:?}")
     })
 }
 

@@ -45,7 +45,12 @@ impl Client {
 
     fn read_all(&mut self, name: &str, shared: &mut Shared<'_>) {
         let how = (CreateDisposition::OPEN, CreateOptions::NON_DIRECTORY_FILE);
-        let create = self.opening(name, AccessMask::FILE_READ_DATA, ShareAccess::NONE, how);
+        let create = self.opening(
+            name,
+            (AccessMask::FILE_READ_DATA, ShareAccess::NONE),
+            how,
+            shared,
+        );
         let Intent::Create(Opening { slot, .. }) = create.intent else {
             unreachable!("a create creates");
         };

@@ -7,7 +7,7 @@ use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
     ShareAccess,
 };
-use wire::create_context::{DurableReconnect, RawContext, name};
+use wire::create_context::{DurableReconnect, Lease, RawContext, name};
 use wire::fscc::FileInfoClass;
 use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ResiliencyRequest, ZeroData};
 use wire::header::HEADER_LEN;
@@ -17,6 +17,7 @@ use wire::read::Channel;
 use wire::text::utf16;
 use wire::{Command, FileId, Status, Utf16};
 
+use crate::check::caching::Delayed;
 use crate::check::contents::{CELL, Filling, Stamp};
 use crate::check::locks::{Lock, Place};
 
@@ -75,6 +76,24 @@ pub(crate) enum Intent {
         slot: u64,
         fillings: Vec<(Range<u32>, Filling)>,
     },
+    /// Write delayed data of a holder of caching rights.
+    Flush {
+        holder: u64,
+        write: Delayed,
+    },
+    /// Acknowledge the break of a holder's rights.
+    Acknowledge {
+        holder: u64,
+        expected: Expected,
+    },
+    /// Rename the file of an open.
+    Rename {
+        slot: u64,
+    },
+    /// Delete the file of an open once all its opens are closed.
+    Delete {
+        slot: u64,
+    },
     List,
     /// A request that changes no data and may have any response.
     Any,
@@ -82,6 +101,25 @@ pub(crate) enum Intent {
     Impossible,
     /// The request must fail with one of these statuses.
     Refused(&'static [Status]),
+}
+
+/// The expected response to an acknowledgment of a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Success, if the holder still has opens when the response arrives.
+    Success,
+    /// Any failure: the acknowledgment keeps too much, or there is nothing to acknowledge.
+    Refusal,
+    /// The time limit may be over.
+    Anything,
+}
+
+/// The caching rights that a CREATE requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked {
+    Nothing,
+    Oplock(OplockLevel),
+    Lease(Lease),
 }
 
 /// Cells to copy.
@@ -103,6 +141,9 @@ pub(crate) struct Opening {
     pub(crate) options: CreateOptions,
     /// Whether no other client is connected: then fewer responses are right.
     pub(crate) is_audit: bool,
+    pub(crate) asked: Asked,
+    /// The holder of the requested caching rights.
+    pub(crate) holder: Option<u64>,
 }
 
 /// A request without its header.
@@ -147,8 +188,20 @@ impl Call {
     pub(crate) fn create(path: &str, opening: Opening) -> Self {
         let path = utf16(path);
         let context = |name| RawContext { name, data: &[] };
+        let mut contexts = vec![context(name::ON_DISK_ID), context(name::MAXIMAL_ACCESS)];
+        let lease;
+        let oplock_level = match &opening.asked {
+            Asked::Nothing => OplockLevel::NONE,
+            Asked::Oplock(level) => *level,
+            Asked::Lease(asked) => {
+                lease = asked.encode();
+                let (name, data) = (name::LEASE, &lease[..]);
+                contexts.push(RawContext { name, data });
+                OplockLevel::LEASE
+            }
+        };
         let request = wire::create::Request {
-            oplock_level: OplockLevel::NONE,
+            oplock_level,
             impersonation_level: ImpersonationLevel::IMPERSONATION,
             desired_access: opening.access,
             file_attributes: FileAttributes::NONE,
@@ -156,7 +209,7 @@ impl Call {
             create_disposition: opening.disposition,
             create_options: opening.options,
             name: Utf16(&path),
-            contexts: vec![context(name::ON_DISK_ID), context(name::MAXIMAL_ACCESS)],
+            contexts,
         };
         Self::new(Command::CREATE, Intent::Create(opening), |out| {
             request.encode(out);
@@ -337,6 +390,16 @@ impl Call {
             output: &[],
         };
         Self::new(Command::IOCTL, intent, |out| request.encode(out))
+    }
+
+    /// Acknowledges the break of an oplock or a lease.
+    pub(crate) fn acknowledge(
+        request: wire::oplock_break::Request,
+        holder: u64,
+        expected: Expected,
+    ) -> Self {
+        let intent = Intent::Acknowledge { holder, expected };
+        Self::new(Command::OPLOCK_BREAK, intent, |out| request.encode(out))
     }
 
     pub(crate) fn change_notify(file_id: FileId, is_tree: bool, max_len: u32) -> Self {

@@ -23,8 +23,8 @@ pub(crate) const DATA: &str = "data";
 pub(crate) const PRIVATE: &str = "private";
 
 impl Client {
-    fn guid(&self) -> Guid {
-        Guid([self.id as u8 + 1; 16])
+    pub(super) fn guid(&self) -> Guid {
+        Guid([self.machine as u8 + 1; 16])
     }
 
     fn security_mode(&self) -> SecurityMode {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proto::time::Instant;
 use wire::{AsyncId, Command, Header, MessageId, Status};
 
 use crate::check::{Check, ensure};
@@ -17,6 +18,10 @@ pub(crate) struct Pending {
     pub(crate) memory: Vec<u32>,
     /// Tick of the world at which the client sent it.
     pub(crate) start: u64,
+    /// Time at which the client sent it.
+    pub(crate) sent: Instant,
+    /// The holder of caching rights under which it changes the data of a file.
+    pub(crate) changes: Option<u64>,
     /// Whether the response must be signed.
     pub(crate) is_signed: bool,
     /// Whether the response must be encrypted.

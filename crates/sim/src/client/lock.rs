@@ -20,7 +20,7 @@ const LENGTHS: u64 = 6;
 impl Client {
     /// Locks or unlocks a range.
     pub(super) fn lock_or_unlock(&mut self, shared: &mut Shared<'_>) {
-        let Some((slot, file_id)) = self.pick_open() else {
+        let Some((slot, file_id)) = self.pick_open(shared) else {
             return self.create_one(shared);
         };
         if self.choices.per_mille(400)

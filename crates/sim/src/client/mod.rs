@@ -4,6 +4,8 @@
 mod act;
 mod answers;
 mod audit;
+mod breaks;
+mod cache;
 pub(crate) mod call;
 mod connect;
 mod keys;
@@ -14,17 +16,20 @@ mod mischief;
 mod send;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use auth::Initiator;
 use crypto::PreauthHash;
 use proto::carrier::Carrier;
 use proto::time::Now;
+use wire::access::AccessMask;
 use wire::dialect::Dialect;
 use wire::{FileId, SessionId, TreeId};
 
 use crate::Report;
 use crate::adapter::Adapter;
 use crate::check::Check;
+use crate::check::caching::Caching;
 use crate::check::contents::{CELLS, Contents, Filling, Key, Stamp};
 use crate::check::locks::{Locks, Place};
 use crate::check::opens::Opens;
@@ -54,6 +59,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) contents: &'a mut Contents,
     pub(crate) opens: &'a mut Opens,
     pub(crate) locks: &'a mut Locks,
+    pub(crate) caching: &'a mut Caching,
     /// FileIds of all clients, for clients that violate the protocol.
     pub(crate) file_ids: &'a mut Vec<FileId>,
     pub(crate) orders: Vec<Order>,
@@ -104,6 +110,11 @@ struct Slot {
     resume_key: Option<[u8; 24]>,
     /// Whether the open outlives a lost connection.
     is_resilient: bool,
+    access: AccessMask,
+    /// The holder of its caching rights, if it requested any.
+    holder: Option<u64>,
+    /// Whether no application uses the open: the client delays its CLOSE.
+    is_idle: bool,
 }
 
 /// A resilient open of a lost connection.
@@ -118,6 +129,11 @@ struct Lost {
 pub(crate) struct Client {
     pub(crate) id: usize,
     user: usize,
+    /// Identifies the computer of the client. In scenarios with leases, all clients of a user run
+    /// on one computer: they have one ClientGuid and share leases.
+    machine: usize,
+    /// The clients on the computer.
+    peers: Range<usize>,
     protection: Protection,
     offered: Vec<Dialect>,
     choices: Choices,
@@ -161,9 +177,16 @@ impl Client {
     pub(crate) fn new(id: usize, user: usize, scenario: &Scenario, mut choices: Choices) -> Self {
         let newest = choices.pick(&scenario.dialects);
         let offered = scenario.dialects.iter().copied();
+        let count = scenario.connections_per_user;
+        let (machine, peers) = match scenario.leases > 0 {
+            true => (user, user * count..(user + 1) * count),
+            false => (id, id..id + 1),
+        };
         Self {
             id,
             user,
+            machine,
+            peers,
             protection: choices.pick(&scenario.protections),
             offered: offered.filter(|dialect| *dialect <= newest).collect(),
             carrier: choices.pick(&scenario.transports),
@@ -231,7 +254,18 @@ impl Client {
 
     fn lose(&mut self, pending: &Pending, link: u64, shared: &mut Shared<'_>) {
         let start = pending.start;
+        self.end_change(pending, shared);
         match &pending.intent {
+            Intent::Flush { holder, write } => {
+                let key = self.slots.get(&write.by.1).and_then(|slot| slot.key);
+                let what = (write.cells.clone(), Filling::Stamp(write.stamp));
+                shared.contents.lost(key, what, write.at, link);
+                let tick = shared.tick();
+                if let Some(holder) = shared.caching.get_mut(*holder) {
+                    holder.flushed(write, false, tick);
+                }
+            }
+            Intent::Acknowledge { holder, .. } => self.end_acknowledgment(*holder, shared),
             Intent::Write { slot, cells, stamp } => {
                 let key = self.slots.get(slot).and_then(|slot| slot.key);
                 let what = (cells.clone(), Filling::Stamp(*stamp));
@@ -257,6 +291,7 @@ impl Client {
             slot.state = State::Closing;
             shared.opens.closing((self.id, *number));
             shared.locks.closing((self.id, *number));
+            cache::leave((self.id, *number), shared);
         }
     }
 
@@ -268,6 +303,7 @@ impl Client {
         for (number, slot) in &mut self.slots {
             let holder = (self.id, *number);
             let state = core::mem::replace(&mut slot.state, State::Closing);
+            cache::leave(holder, shared);
             match state {
                 State::Open if slot.is_resilient => {
                     let existed = shared.opens.disconnected(holder, until);
@@ -303,6 +339,9 @@ impl Client {
                 key,
                 resume_key: None,
                 is_resilient: true,
+                access: AccessMask(0),
+                holder: None,
+                is_idle: false,
             };
             self.slots.insert(number, slot);
             self.submit_one(Call::reconnect(number, file_id), shared);
@@ -339,6 +378,8 @@ impl Client {
             self.look(shared);
             return Ok(());
         }
+        shared.caching.check_delivery(shared.now.instant)?;
+        self.process_breaks(shared);
         // When the decisions of a fuzzer are used up, the client finishes.
         if self.quota == 0 || self.choices.is_exhausted() {
             self.quota = 0;
@@ -358,8 +399,9 @@ impl Client {
     /// Disconnects after all responses have arrived and all locks are released.
     fn finish(&mut self, shared: &mut Shared<'_>) {
         self.cancel_watch(shared);
+        let is_flushing = self.flush_one(shared);
         let order = match self.ledger.in_flight() {
-            0 => Order::HangUp,
+            0 if !is_flushing => Order::HangUp,
             _ => {
                 self.release_a_lock(shared);
                 Order::Think

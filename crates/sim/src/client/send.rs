@@ -55,11 +55,17 @@ impl Client {
                 keys.sign(&header, &mut message);
             }
             frame.extend(message);
+            let changes = self.changed_holder(&call.intent);
+            if let Some(holder) = changes.and_then(|number| shared.caching.get_mut(number)) {
+                holder.changes(start);
+            }
             let pending = Pending {
                 command: call.command,
                 intent: call.intent,
                 memory: call.memory,
                 start,
+                sent: shared.now.instant,
+                changes,
                 is_signed: signs,
                 is_encrypted: encrypts,
                 async_id: None,
@@ -203,6 +209,9 @@ impl Client {
         let end = shared.tick();
         let header = Header::decode(message).map_err(|error| format!("no header: {error}"))?;
         ensure(header.is_response(), || format!("no answer: {header:?}"))?;
+        if header.message_id == MessageId::UNSOLICITED {
+            return self.broken(&header, message, end, shared);
+        }
         let Some(pending) = self.ledger.answered(&header)? else {
             shared.report.interims += 1;
             return Ok(());

@@ -1,12 +1,14 @@
 //! The functions that the fuzzers run: one for each target of `fuzz/`, with any bytes. None of them
 //! may panic. The tests run them with every committed input.
 
+mod caching;
 mod client;
 mod decode;
 mod rpc;
 mod server;
 mod smbd;
 
+pub use caching::{capture_caching, context_lists};
 pub use client::{client_frames, client_script};
 pub use server::{capture, frames, frames_over_rdma, script};
 pub use smbd::smbd_exchange;

@@ -11,6 +11,7 @@ use wire::smbd::BufferDescriptorV1;
 use wire::{Command, Flags, Header};
 
 use super::decode::pieces;
+use crate::Report;
 use crate::adapter::{Adapter, RDMA};
 use crate::check::Check;
 use crate::check::nonces::SigningNonces;
@@ -143,6 +144,10 @@ pub fn script(seed: u64, len: usize) -> Vec<u8> {
 /// A client that logs in and follows the bytes, over any transport and with invalid memory, with
 /// every checker of the simulator.
 pub(super) fn operations(input: &[u8]) {
+    run_script(input);
+}
+
+fn run_script(input: &[u8]) -> Report {
     let faults = Faults {
         invalid_memory: 150,
         ..Faults::default()
@@ -150,6 +155,7 @@ pub(super) fn operations(input: &[u8]) {
     let scenario = Scenario {
         users: 1,
         operations: 100,
+        leases: 300,
         faults,
         ..Scenario::calm()
     };
@@ -159,6 +165,7 @@ pub(super) fn operations(input: &[u8]) {
     if let Err(what) = result {
         panic!("{what}\n{}", world.describe());
     }
+    world.report
 }
 
 /// A connection and its surroundings. No time passes.
@@ -272,8 +279,11 @@ fn session(frame: &[u8]) -> Option<[u8; 8]> {
 
 #[cfg(test)]
 mod tests {
+    use wire::create_context::{find, name};
+    use wire::{MessageId, Status};
+
     use super::*;
-    use wire::Status;
+    use crate::fuzz::capture_caching;
 
     /// Seeds that fail at the start would find nothing.
     #[test]
@@ -295,6 +305,50 @@ mod tests {
             }
             guest.leave().expect("nothing is left");
         }
+    }
+
+    #[test]
+    fn a_guest_gets_leases_and_acknowledges_their_breaks() {
+        let (mut leases, mut acknowledgments) = (0, 0);
+        for seed in 0..12 {
+            let mut guest = Guest::new(true);
+            for mut frame in capture_caching(seed, seed % 2 == 0) {
+                guest.address(&mut frame);
+                guest.send(frame).expect("the core keeps its promises");
+            }
+            while let Some(answer) = guest.frames.pop_front() {
+                let header = Header::decode(&answer).expect("a header");
+                if header.status != Status::SUCCESS {
+                    continue;
+                }
+                match header.command {
+                    Command::CREATE => leases += usize::from(has_lease(&answer)),
+                    Command::OPLOCK_BREAK if header.message_id != MessageId::UNSOLICITED => {
+                        acknowledgments += 1;
+                    }
+                    _ => {}
+                }
+            }
+            guest.leave().expect("nothing is left");
+        }
+        assert!(
+            leases > 0 && acknowledgments > 0,
+            "{leases} {acknowledgments}"
+        );
+    }
+
+    fn has_lease(answer: &[u8]) -> bool {
+        let response = wire::create::Response::decode(answer);
+        response.is_ok_and(|response| find(&response.contexts, name::LEASE).is_some())
+    }
+
+    #[test]
+    fn scripts_acknowledge_breaks_of_caching_rights() {
+        let reports: Vec<Report> = (0..12)
+            .map(|seed| run_script(&script(seed, 2000)))
+            .collect();
+        assert!(reports.iter().any(|report| report.grants > 0));
+        assert!(reports.iter().any(|report| report.acknowledgments > 0));
     }
 
     #[test]

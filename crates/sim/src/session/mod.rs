@@ -144,6 +144,7 @@ impl Sessions {
                 mischief: 0,
                 remote: 10,
                 invalid_memory: 0,
+                bad_acknowledgments: 0,
                 withheld: 0,
                 withhold_time: Duration::ZERO,
             },
