@@ -270,8 +270,8 @@ pub struct FileStatus {
     pub lock_count: usize,
 }
 
-/// A durable open file without a session, as the [`Status`] of a running server shows it. Its client
-/// lost the connection and can still reconnect to the file.
+/// A durable open file without a session, as the [`Status`] of a running server shows it. Its
+/// client lost the connection and can still reconnect to the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DisconnectedStatus {
     /// Name of the user that opened the file.

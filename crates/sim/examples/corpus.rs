@@ -62,7 +62,7 @@ fn main() -> io::Result<()> {
 
 /// Frames and scripts of clients that cache files and acknowledge breaks.
 fn put_caching(root: &Path, seed: u64) -> io::Result<()> {
-    let mut sent = capture_caching(seed, seed % 2 == 0);
+    let mut sent = capture_caching(seed, seed.is_multiple_of(2));
     sent.retain(|frame| frame.len() < FRAME_MAX);
     let name = format!("caching-{seed}");
     put(root, "server_bytes", &name, &frames(&sent))?;

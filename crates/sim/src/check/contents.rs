@@ -161,7 +161,8 @@ impl Contents {
                     .filter_map(|key| self.writes.get(&key));
                 let writes = writes.flatten().filter(|write| write.cells.contains(cell));
                 format!(
-                    "file {key:#x}, cell {cell}: read {stamp:x?} at {span:?}, a stale value of {:x?}",
+                    "file {key:#x}, cell {cell}: read {stamp:x?} at {span:?}, \
+                     a stale value of {:x?}",
                     writes.collect::<Vec<_>>()
                 )
             })?;

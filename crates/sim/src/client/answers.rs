@@ -1,12 +1,12 @@
 //! Checks of the contents of responses.
 
-use wire::access::{AccessMask, CreateDisposition};
+use wire::access::AccessMask;
 use wire::create::CreateAction;
 use wire::create_context::{OnDiskIdResponse, find, name};
 use wire::fsctl::ResumeKeyResponse;
 use wire::{Command, Header, Status};
 
-use super::call::{Call, Intent, Opening};
+use super::call::{Call, Intent, Opening, overwrites};
 use super::ledger::Pending;
 use super::memory::FILL;
 use super::{Client, Shared, Slot, State, cache};
@@ -31,16 +31,6 @@ const REFUSALS: [Status; 14] = [
     Status::OBJECT_PATH_NOT_FOUND,
     Status::SHARING_VIOLATION,
 ];
-
-/// Returns whether the disposition truncates an existing file.
-pub(super) fn overwrites(disposition: CreateDisposition) -> bool {
-    matches!(
-        disposition,
-        CreateDisposition::SUPERSEDE
-            | CreateDisposition::OVERWRITE
-            | CreateDisposition::OVERWRITE_IF
-    )
-}
 
 impl Client {
     /// Processes the final response to a request.

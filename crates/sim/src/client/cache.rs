@@ -6,8 +6,7 @@ use wire::create_context::{Lease, LeaseFlags, LeaseState, LeaseV2, find, name};
 use wire::dialect::Dialect;
 use wire::{Guid, Header, Status};
 
-use super::answers::overwrites;
-use super::call::{Asked, Call, Intent, Opening};
+use super::call::{Asked, Call, Intent, Opening, overwrites};
 use super::ledger::Pending;
 use super::{Client, Shared, State};
 use crate::check::caching::{Arrival, Delayed, Grant, HANDLE, Holder, NONE, Name, READ, WRITE};

@@ -160,6 +160,16 @@ pub(crate) struct Call {
     pub(crate) intent: Intent,
 }
 
+/// Returns whether the disposition truncates an existing file.
+pub(super) fn overwrites(disposition: CreateDisposition) -> bool {
+    matches!(
+        disposition,
+        CreateDisposition::SUPERSEDE
+            | CreateDisposition::OVERWRITE
+            | CreateDisposition::OVERWRITE_IF
+    )
+}
+
 impl Call {
     pub(crate) fn new(command: Command, intent: Intent, encode: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut message = vec![0; HEADER_LEN];

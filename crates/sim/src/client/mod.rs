@@ -271,7 +271,7 @@ impl Client {
                 let what = (cells.clone(), Filling::Stamp(*stamp));
                 shared.contents.lost(key, what, start, link);
             }
-            Intent::Create(opening) if answers::overwrites(opening.disposition) => {
+            Intent::Create(opening) if call::overwrites(opening.disposition) => {
                 let what = (0..CELLS, Filling::Stamp(Stamp::default()));
                 shared.contents.lost(None, what, start, link);
             }
