@@ -13,10 +13,12 @@ use crate::layout::{u16_of, u32_of};
 use crate::status::Status;
 use crate::time::FileTime;
 
+mod app_instance;
 mod durable;
 mod lease;
 mod posix;
 
+pub use app_instance::{AppInstanceId, AppInstanceVersion};
 pub use durable::{
     DURABLE_REQUEST_DATA, DURABLE_RESPONSE_DATA, DurableFlags, DurableReconnect,
     DurableReconnectV2, DurableRequestV2, DurableResponseV2,

@@ -85,6 +85,8 @@ open_enum! {
         INVALID_OWNER = 0xC000_005A,
         /// The user does not have a required privilege.
         PRIVILEGE_NOT_HELD = 0xC000_0061,
+        /// The server has closed the open for an application instance on another client.
+        FILE_FORCED_CLOSED = 0xC000_00B6,
         /// The end of the range to lock is past the largest 64-bit offset.
         INVALID_LOCK_RANGE = 0xC000_01A1,
         /// The open has no lock of the range to unlock.

@@ -41,7 +41,8 @@ fn names(stage: &Stage) -> Result<Vec<String>> {
 
 /// Starts to put a stream, and waits for its first bytes. The stream does not end.
 fn begin(stage: &Stage) -> Result<Child> {
-    let mut command = stage.client.command(&["put", "-", "{}begun"]);
+    let arguments = ["put", "-", "{}begun", "--reconnect", "1"];
+    let mut command = stage.client.command(&arguments);
     let mut child = command
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())

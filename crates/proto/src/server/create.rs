@@ -5,6 +5,7 @@
 //! overwrite. A failure at any step closes the file.
 
 mod admit;
+mod app_instance;
 mod contexts;
 mod durable;
 mod oplock;
@@ -28,6 +29,7 @@ use wire::{FileId, Status};
 use crate::effect::Outcome;
 use crate::file::{self, FileOp, Metadata, OpenPlan, Opened, Operation};
 use crate::report::NeededAccess;
+use crate::server::app_instances::{AppInstance, InstanceOpen};
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::durability::Durability;
@@ -95,6 +97,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         return Ok(progress);
     }
     wanted.place = Some(Arc::new(place(context)?));
+    if let Some(instance) = wanted.asked.app_instance {
+        app_instance::end_older(context, instance)?;
+    }
     Ok(open(context, wanted))
 }
 
@@ -317,6 +322,9 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
     }
     let (open, caching) = entered.to_open(context);
     let open = Arc::new(open);
+    if let Some(instance) = entered.wanted.asked.app_instance {
+        enter_instance(context, instance, &open);
+    }
     if let Err(status) = register(context, &open) {
         entered.withdraw(context);
         return Err(status);
@@ -339,6 +347,19 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
 }
 
 /// The response: with the granted oplock level and durability.
+/// Enters an open in the table of application instances.
+fn enter_instance(context: &Context<'_>, instance: AppInstance, open: &Arc<Open>) {
+    let entry = context.server.app_instances.enter(
+        instance.id,
+        InstanceOpen {
+            open: Arc::downgrade(open),
+            client: context.session.origin.client_guid,
+            version: instance.version,
+        },
+    );
+    open.state.lock().app_instance = Some(entry);
+}
+
 fn answer(
     asked: &Asked,
     metadata: &Metadata,

@@ -6,7 +6,7 @@
 //! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then
 //! one session's tables (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`
 //! or `sequence`, then an open's `lock_charge`, then `WatchTable`, then `FileTable`, then the
-//! `FileLocks` of a file, then `ReplayTable`, `Server::interfaces` and the users of the `Ledger`.
+//! `FileLocks` of a file, then `ReplayTable`, `AppInstances`, `Server::interfaces` and the users of the `Ledger`.
 //! `Server::disconnected` and `Server::account_changes` are held with no other lock. No two of one
 //! rank are held at once, none across a call that can wait.
 
@@ -17,6 +17,7 @@ pub mod pipe;
 
 mod account_changes;
 mod accounts;
+mod app_instances;
 mod channel;
 mod channel_sequence;
 mod connection;
@@ -86,6 +87,7 @@ use crate::id::ConnectionId;
 use crate::notice::Notice;
 use crate::time::Now;
 use account_changes::AccountChanges;
+use app_instances::AppInstances;
 use config::Config;
 use disconnected::DisconnectedOpens;
 use fsa::FileTable;
@@ -114,6 +116,8 @@ pub struct Server {
     pub(crate) watches: WatchTable,
     /// Which CREATEs may be replayed.
     pub(crate) replays: Arc<ReplayTable>,
+    /// The opens of application instances.
+    pub(crate) app_instances: Arc<AppInstances>,
     /// Where the server can be reached.
     pub(crate) interfaces: Mutex<Arc<[NetworkInterface]>>,
     /// The volatile half of the next FileId; never used twice in a process.
@@ -140,6 +144,7 @@ impl Server {
             files: FileTable::default(),
             watches: WatchTable::default(),
             replays: Arc::default(),
+            app_instances: Arc::default(),
             interfaces: Mutex::new(Arc::from([])),
             next_file_id: AtomicU64::new(1),
             disconnected: Mutex::default(),

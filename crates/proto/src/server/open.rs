@@ -11,6 +11,7 @@ use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
 use crate::file::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
 use crate::id::ConnectionId;
+use crate::server::app_instances::InstanceEntry;
 use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::{Share, SyncPolicy};
 use crate::server::durability::Durability;
@@ -74,6 +75,8 @@ pub(crate) struct Attachment {
 pub(crate) struct OpenState {
     /// Whether the open survives the loss of its connection.
     pub(crate) durability: Durability,
+    /// The entry of the application instance that made it.
+    pub(crate) app_instance: Option<InstanceEntry>,
     /// The time of the last write, once the client set it or froze it: writes through this open
     /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
     pub(crate) kept_write_time: Option<FileTime>,

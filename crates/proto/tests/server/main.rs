@@ -10,6 +10,7 @@ extern crate smbeam_proto as proto;
 
 mod harness;
 
+mod application_instances_move;
 mod binding_needs_key_and_user;
 mod change_notify_misses_no_change;
 mod change_notify_reports_changes;

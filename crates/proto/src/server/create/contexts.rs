@@ -10,8 +10,10 @@ use wire::create_context::{
 };
 use wire::{FileTime, Guid, Status};
 
+use super::app_instance;
 use super::durable::DurableRequest;
 use crate::file::Metadata;
+use crate::server::app_instances::AppInstance;
 use crate::server::open::malformed;
 
 /// What the contexts of a request ask for. Contexts that are not known are passed over, as the
@@ -26,6 +28,8 @@ pub(crate) struct Asked {
     on_disk_id: bool,
     /// DHnQ or DH2Q.
     pub(crate) durable: DurableRequest,
+    /// APP_INSTANCE_ID and APP_INSTANCE_VERSION, beside DH2Q.
+    pub(crate) app_instance: Option<AppInstance>,
     /// RqLs: the lease that the open joins.
     pub(crate) lease: Option<Lease>,
 }
@@ -44,6 +48,9 @@ impl Asked {
         }
         asked.on_disk_id = find(contexts, name::ON_DISK_ID).is_some();
         asked.durable = DurableRequest::new(contexts)?;
+        if asked.durable.create_guid().is_some() {
+            asked.app_instance = app_instance::requested(contexts)?;
+        }
         if let Some(data) = find(contexts, name::LEASE) {
             let lease = Lease::decode(data).map_err(malformed)?;
             // As with Samba, a key of zeros is none.

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use wire::FileId;
 use wire::create_context::LeaseState;
+use wire::{FileId, SessionId};
 
 use super::FileTable;
 use super::caching::{BreakTarget, HolderId, LeaseId};
@@ -29,6 +29,14 @@ impl FileTable {
             Some(holder) => Some(holder.rights_before_break()),
             None => Some(LeaseState::NONE),
         }
+    }
+
+    /// The session that receives the break notifications of an open: the one that made it or that
+    /// reconnected to it last.
+    pub(crate) fn session_of(&self, key: FileKey, open: LocalOpen) -> Option<SessionId> {
+        let files = self.files.lock();
+        let record = files.stream(key)?.open(open)?;
+        record.target.as_ref().map(|target| target.session)
     }
 
     /// The opens of a lease.

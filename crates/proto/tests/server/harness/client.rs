@@ -28,6 +28,8 @@ pub(crate) struct Options {
     pub(crate) capabilities: Capabilities,
     /// Whether the client accepts transport security in place of encryption.
     pub(crate) transport_security: bool,
+    /// The ClientGuid.
+    pub(crate) client_guid: Guid,
 }
 
 impl Default for Options {
@@ -39,6 +41,7 @@ impl Default for Options {
             security_mode: SecurityMode::SIGNING_ENABLED,
             capabilities: Capabilities::LARGE_MTU | Capabilities::ENCRYPTION,
             transport_security: false,
+            client_guid: Guid([5; 16]),
         }
     }
 }
@@ -357,6 +360,7 @@ impl Client {
             security_mode,
             capabilities,
             transport_security: _,
+            client_guid,
         } = &self.options;
         let integrity = PreauthIntegrity {
             hash_algorithms: vec![HashAlgorithm::SHA_512],
@@ -394,7 +398,7 @@ impl Client {
         let request = negotiate::Request {
             security_mode: *security_mode,
             capabilities: *capabilities,
-            client_guid: Guid([5; 16]),
+            client_guid: *client_guid,
             dialects: dialects.clone(),
             contexts,
         };

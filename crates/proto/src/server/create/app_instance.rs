@@ -1,0 +1,70 @@
+//! A CREATE of an application instance ends the open that the instance has on another client.
+//! \[MS-SMB2\] 3.3.5.9.13
+
+use alloc::sync::Arc;
+
+use wire::Status;
+use wire::create_context::{AppInstanceId, AppInstanceVersion, RawContext, find, name};
+
+use crate::effect::Effect;
+use crate::server::app_instances::{AppInstance, InstanceOpen};
+use crate::server::close;
+use crate::server::context::Context;
+use crate::server::open::{Open, malformed};
+
+/// Reads the contexts of a CREATE; `None` if it names no application instance.
+pub(super) fn requested(contexts: &[RawContext<'_>]) -> Result<Option<AppInstance>, Status> {
+    let Some(data) = find(contexts, name::APP_INSTANCE_ID) else {
+        return Ok(None);
+    };
+    let AppInstanceId { id } = AppInstanceId::decode(data).map_err(malformed)?;
+    let version = find(contexts, name::APP_INSTANCE_VERSION);
+    let version = version.map(AppInstanceVersion::decode).transpose();
+    let version = version.map_err(malformed)?;
+    Ok(Some(AppInstance { id, version }))
+}
+
+/// Ends the open of the instance on another client. Only the user that made an open ends it in this
+/// way. Fails with FILE_FORCED_CLOSED if the version of the instance there is not lower.
+pub(super) fn end_older(context: &mut Context<'_>, instance: AppInstance) -> Result<(), Status> {
+    let found = context.server.app_instances.find(instance.id);
+    let Some(InstanceOpen {
+        open,
+        client,
+        version,
+    }) = found
+    else {
+        return Ok(());
+    };
+    let Some(open) = open.upgrade() else {
+        return Ok(());
+    };
+    let is_elsewhere = client != context.session.origin.client_guid
+        && open.share.id == context.tree.share.id
+        && Arc::ptr_eq(&open.owner(), &context.session.user);
+    if !is_elsewhere {
+        return Ok(());
+    }
+    if let (Some(wanted), Some(held)) = (instance.version, version)
+        && wanted <= held
+    {
+        return Err(Status::FILE_FORCED_CLOSED);
+    }
+    end(context, &open);
+    Ok(())
+}
+
+fn end(context: &mut Context<'_>, open: &Arc<Open>) {
+    let server = context.server;
+    if server.disconnected.lock().give_up(open.id.persistent) {
+        context.effects.push(Effect::ArmServerTimer);
+        return;
+    }
+    let session = server.files.session_of(open.key, open.file);
+    let session = session.and_then(|id| server.sessions.lock().get(id).cloned());
+    let taken = session.and_then(|session| session.opens.lock().remove(&open.id.volatile));
+    // Only the request that takes the open out of its table closes it.
+    if let Some(open) = taken {
+        close::abandon(server, context.now, &open, context.op_ids, context.effects);
+    }
+}
