@@ -4,14 +4,15 @@
 //! before the server has noticed the end of the first client.
 
 use alloc::collections::BTreeMap;
-use alloc::sync::{Arc, Weak};
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::Mutex;
-use wire::Guid;
 use wire::create_context::AppInstanceVersion;
+use wire::{FileId, Guid};
 
-use crate::server::open::Open;
+use crate::file::{FileKey, LocalOpen};
+use crate::server::ledger::User;
 
 /// The application instance that a CREATE names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,11 @@ pub(crate) struct AppInstance {
 /// An open of an application instance.
 #[derive(Clone, Debug)]
 pub(crate) struct InstanceOpen {
-    pub(crate) open: Weak<Open>,
+    pub(crate) id: FileId,
+    pub(crate) key: FileKey,
+    pub(crate) file: LocalOpen,
+    /// The user that made it.
+    pub(crate) owner: Arc<User>,
     /// The ClientGuid of the client that made it.
     pub(crate) client: Guid,
     pub(crate) version: Option<AppInstanceVersion>,

@@ -348,11 +348,14 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
 
 /// The response: with the granted oplock level and durability.
 /// Enters an open in the table of application instances.
-fn enter_instance(context: &Context<'_>, instance: AppInstance, open: &Arc<Open>) {
+fn enter_instance(context: &Context<'_>, instance: AppInstance, open: &Open) {
     let entry = context.server.app_instances.enter(
         instance.id,
         InstanceOpen {
-            open: Arc::downgrade(open),
+            id: open.id,
+            key: open.key,
+            file: open.file,
+            owner: open.owner(),
             client: context.session.origin.client_guid,
             version: instance.version,
         },

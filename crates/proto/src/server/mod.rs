@@ -6,7 +6,8 @@
 //! Locks, in the order in which they are taken: `Server::operations`, then `Server::sessions`, then
 //! one session's tables (`trees`, `opens`, `pipes`, `channels`), then an open's or a pipe's `state`
 //! or `sequence`, then an open's `lock_charge`, then `WatchTable`, then `FileTable`, then the
-//! `FileLocks` of a file, then `ReplayTable`, `AppInstances`, `Server::interfaces` and the users of the `Ledger`.
+//! `FileLocks` of a file, then `ReplayTable`, `AppInstances`, `Server::interfaces` and the users of
+//! the `Ledger`.
 //! `Server::disconnected` and `Server::account_changes` are held with no other lock. No two of one
 //! rank are held at once, none across a call that can wait.
 

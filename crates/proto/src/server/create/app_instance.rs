@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::server::app_instances::{AppInstance, InstanceOpen};
 use crate::server::close;
 use crate::server::context::Context;
-use crate::server::open::{Open, malformed};
+use crate::server::open::malformed;
 
 /// Reads the contexts of a CREATE; `None` if it names no application instance.
 pub(super) fn requested(contexts: &[RawContext<'_>]) -> Result<Option<AppInstance>, Status> {
@@ -27,42 +27,33 @@ pub(super) fn requested(contexts: &[RawContext<'_>]) -> Result<Option<AppInstanc
 /// Ends the open of the instance on another client. Only the user that made an open ends it in this
 /// way. Fails with FILE_FORCED_CLOSED if the version of the instance there is not lower.
 pub(super) fn end_older(context: &mut Context<'_>, instance: AppInstance) -> Result<(), Status> {
-    let found = context.server.app_instances.find(instance.id);
-    let Some(InstanceOpen {
-        open,
-        client,
-        version,
-    }) = found
-    else {
+    let Some(found) = context.server.app_instances.find(instance.id) else {
         return Ok(());
     };
-    let Some(open) = open.upgrade() else {
-        return Ok(());
-    };
-    let is_elsewhere = client != context.session.origin.client_guid
-        && open.share.id == context.tree.share.id
-        && Arc::ptr_eq(&open.owner(), &context.session.user);
+    let is_elsewhere = found.client != context.session.origin.client_guid
+        && found.file.share == context.tree.share.id
+        && Arc::ptr_eq(&found.owner, &context.session.user);
     if !is_elsewhere {
         return Ok(());
     }
-    if let (Some(wanted), Some(held)) = (instance.version, version)
+    if let (Some(wanted), Some(held)) = (instance.version, found.version)
         && wanted <= held
     {
         return Err(Status::FILE_FORCED_CLOSED);
     }
-    end(context, &open);
+    end(context, &found);
     Ok(())
 }
 
-fn end(context: &mut Context<'_>, open: &Arc<Open>) {
+fn end(context: &mut Context<'_>, found: &InstanceOpen) {
     let server = context.server;
-    if server.disconnected.lock().give_up(open.id.persistent) {
+    if server.disconnected.lock().give_up(found.id.persistent) {
         context.effects.push(Effect::ArmServerTimer);
         return;
     }
-    let session = server.files.session_of(open.key, open.file);
+    let session = server.files.session_of(found.key, found.file);
     let session = session.and_then(|id| server.sessions.lock().get(id).cloned());
-    let taken = session.and_then(|session| session.opens.lock().remove(&open.id.volatile));
+    let taken = session.and_then(|session| session.opens.lock().remove(&found.id.volatile));
     // Only the request that takes the open out of its table closes it.
     if let Some(open) = taken {
         close::abandon(server, context.now, &open, context.op_ids, context.effects);
