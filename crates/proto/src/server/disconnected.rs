@@ -92,13 +92,14 @@ impl DisconnectedOpens {
         self.ending.values().cloned().collect()
     }
 
-    /// Registers a reconnect that waits for a session, if the session still ends.
+    /// Registers a reconnect that waits for a session, if the session still ends and the limit
+    /// permits one more. A canceled reconnect counts until the next session has ended.
     pub(crate) fn wait(&mut self, session: SessionId, waiter: Waiter) -> bool {
-        let is_ending = self.ending.contains_key(&session);
-        if is_ending {
+        let may_wait = self.ending.contains_key(&session) && self.waiting.len() < WAITING_MAX;
+        if may_wait {
             self.waiting.push(waiter);
         }
-        is_ending
+        may_wait
     }
 
     /// Returns the earliest deadline.
@@ -182,6 +183,9 @@ impl DisconnectedOpens {
         }
     }
 }
+
+/// Maximum number of reconnects that wait. A further one finds no disconnected open.
+const WAITING_MAX: usize = 65_536;
 
 /// The deadline of an open that the server closes as soon as it can.
 const GIVEN_UP: Instant = Instant(core::time::Duration::ZERO);
