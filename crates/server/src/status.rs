@@ -480,9 +480,15 @@ pub(crate) fn access_names(access: AccessMask) -> Vec<String> {
         (AccessMask::FILE_EXECUTE, "execute"),
         (AccessMask::DELETE, "delete"),
     ];
-    let held = names
-        .into_iter()
-        .filter(|(right, _)| access.contains(*right));
+    held(names, |right| access.contains(right))
+}
+
+/// The names of the rights that the predicate selects.
+fn held<T: Copy, const N: usize>(
+    names: [(T, &str); N],
+    is_held: impl Fn(T) -> bool,
+) -> Vec<String> {
+    let held = names.into_iter().filter(|(right, _)| is_held(*right));
     held.map(|(_, name)| name.to_owned()).collect()
 }
 
@@ -492,10 +498,7 @@ fn caching_names(rights: LeaseState) -> Vec<String> {
         (LeaseState::WRITE_CACHING, "write"),
         (LeaseState::HANDLE_CACHING, "handle"),
     ];
-    let held = names
-        .into_iter()
-        .filter(|(right, _)| rights.contains(*right));
-    held.map(|(_, name)| name.to_owned()).collect()
+    held(names, |right| rights.contains(right))
 }
 
 fn sharing_names(sharing: ShareAccess) -> Vec<String> {
@@ -504,10 +507,7 @@ fn sharing_names(sharing: ShareAccess) -> Vec<String> {
         (ShareAccess::WRITE, "write"),
         (ShareAccess::DELETE, "delete"),
     ];
-    let held = names
-        .into_iter()
-        .filter(|(right, _)| sharing.contains(*right));
-    held.map(|(_, name)| name.to_owned()).collect()
+    held(names, |right| sharing.contains(right))
 }
 
 #[cfg(test)]
