@@ -6,13 +6,13 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use wire::Status;
 use wire::access::AccessMask;
 use wire::change_notify::{ChangeNotifyFlags, CompletionFilter, Request, Response};
 use wire::fscc::FileAction;
-use wire::{Guid, Status};
 
 use crate::effect::Outcome;
-use crate::file::{FileOp, LocalOpen, Operation, ShareId};
+use crate::file::{FileOp, LocalOpen, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::context::{Context, Parked, Progress, Reply};
@@ -142,26 +142,14 @@ impl Context<'_> {
         let files = &self.server.files;
         if files.has_directory_leases() {
             let own = files.parent_lease(open.key, open.file);
-            let paths = events.iter().map(|event| event.path);
-            self.entries_changed(open.file.share, own, paths);
+            let time = self.server.change_time(self.now);
+            let mut notices = Notices::new();
+            for event in events {
+                files.entry_changed(open.file.share, event.path, own, time, &mut notices);
+            }
+            self.post(notices);
         }
         self.report_to_watches(open.file, events);
-    }
-
-    /// Breaks the leases on the directories of these entries, but not those with the key `own`.
-    pub(crate) fn entries_changed<'a>(
-        &mut self,
-        share: ShareId,
-        own: Option<Guid>,
-        entries: impl Iterator<Item = &'a SharePath>,
-    ) {
-        let time = self.change_time();
-        let mut notices = Notices::new();
-        let files = &self.server.files;
-        for entry in entries {
-            files.entry_changed(share, entry, own, time, &mut notices);
-        }
-        self.post(notices);
     }
 
     /// Reports changes through this open to the watches.

@@ -21,7 +21,6 @@ use crate::server::Server;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::Close;
-use crate::server::fsa::caching::ChangeTime;
 use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
@@ -90,9 +89,9 @@ impl Step {
                 context.server.files.forget(open.key);
                 if let Ok(outcome) = outcome.expect_file() {
                     outcome.expect_done();
-                    let share = open.file.share;
-                    context.entries_changed(share, close.own_parent_lease, [&path].into_iter());
-                    context.report_to_watches(open.file, &[removed(&open, &path)]);
+                    let entry = (&path, close.own_parent_lease);
+                    let notices = removal_notices(context.server, context.now, &open, entry);
+                    context.post(notices);
                 }
                 for file in close.close {
                     context.run(FileOp::OnOpen(file, Operation::Close));
@@ -121,17 +120,8 @@ fn finish_request(
     open: Arc<Open>,
     response: Response,
 ) -> Progress<Step> {
-    let mut close = context
-        .server
-        .files
-        .close(open.key, open.file, context.break_deadline());
-    let notices = end_watches(context.server, &open);
+    let (mut close, notices) = leave(context.server, context.now, &open);
     context.post(notices);
-    if let Some((path, own)) = close.entry.take()
-        && open.is_modified.load(Ordering::Relaxed)
-    {
-        context.entries_changed(open.file.share, own, [&path].into_iter());
-    }
     if let Some((file, path)) = close.unlink.take() {
         let step = Step::Unlink(Box::new(Unlinking {
             open,
@@ -191,7 +181,8 @@ pub(crate) fn abandon(
     op_ids: &mut OpIds,
     effects: &mut Effects,
 ) -> Vec<OpId> {
-    let mut close = leave(server, now, open);
+    let (mut close, notices) = leave(server, now, open);
+    close.notices.extend(notices);
     if let Some((_, path)) = &close.unlink {
         let notices = removal_notices(server, now, open, (path, close.own_parent_lease));
         close.notices.extend(notices);
@@ -199,18 +190,19 @@ pub(crate) fn abandon(
     finish(server, open.key, close, op_ids, effects)
 }
 
-/// The open leaves the table of open files.
-fn leave(server: &Server, now: Now, open: &Open) -> Close {
-    let time = change_time(server, now);
+/// The open leaves the table of open files. Returns also the notices of its watches and of a change
+/// of its entry in the directory.
+fn leave(server: &Server, now: Now, open: &Open) -> (Close, Notices) {
+    let time = server.change_time(now);
     let mut close = server.files.close(open.key, open.file, time.deadline);
-    close.notices.extend(end_watches(server, open));
+    let mut notices = end_watches(server, open);
     if let Some((path, own)) = close.entry.take()
         && open.is_modified.load(Ordering::Relaxed)
     {
         let (files, share) = (&server.files, open.file.share);
-        files.entry_changed(share, &path, own, time, &mut close.notices);
+        files.entry_changed(share, &path, own, time, &mut notices);
     }
-    close
+    (close, notices)
 }
 
 /// Reports the removal of a file to the watches and to the leases of its directory, except the
@@ -224,17 +216,8 @@ fn removal_notices(
     let (files, share) = (&server.files, open.file.share);
     let event = removed(open, path);
     let mut notices = server.watches.report(files, open.file, &[event]);
-    files.entry_changed(share, path, own, change_time(server, now), &mut notices);
+    files.entry_changed(share, path, own, server.change_time(now), &mut notices);
     notices
-}
-
-/// The time of a change, and when a break that it begins ends at the latest.
-fn change_time(server: &Server, now: Now) -> ChangeTime {
-    let timeout = server.config.limits.oplock_break_timeout;
-    ChangeTime {
-        now: now.instant,
-        deadline: now.instant.after(timeout),
-    }
 }
 
 impl Server {
@@ -242,7 +225,8 @@ impl Server {
     /// continues after the name of a deleted file is removed: it would otherwise open the deleted
     /// file.
     pub(crate) fn close(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) {
-        let mut close = leave(self, now, open);
+        let (mut close, notices) = leave(self, now, open);
+        close.notices.extend(notices);
         let mut operations = self.operations.lock();
         let Operations { op_ids, pending } = &mut *operations;
         if let Some((file, path)) = close.unlink.take() {

@@ -21,7 +21,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::path::SharePath;
 use crate::report::{AccessDenied, NeededAccess, Report};
 use crate::server::Server;
-use crate::server::fsa::caching::{BreakWait, ChangeTime};
+use crate::server::fsa::caching::BreakWait;
 use crate::server::notices::{Notices, Waiter};
 use crate::server::op_ids::OpIds;
 use crate::server::open::Open;
@@ -174,18 +174,9 @@ impl Context<'_> {
         }
     }
 
-    /// The time of a change.
-    pub(crate) fn change_time(&self) -> ChangeTime {
-        ChangeTime {
-            now: self.now.instant,
-            deadline: self.break_deadline(),
-        }
-    }
-
     /// When a break that begins now ends at the latest.
     pub(crate) fn break_deadline(&self) -> Instant {
-        let timeout = self.server.config.limits.oplock_break_timeout;
-        self.now.instant.after(timeout)
+        self.server.change_time(self.now).deadline
     }
 
     /// Before the file of an open is renamed or deleted: breaks HANDLE_CACHING of the leases of

@@ -195,14 +195,20 @@ impl Server {
         events: &[LocalEvent],
     ) -> Vec<(ConnectionId, Notice)> {
         let mut notices = self.watches.report_local(share, events);
-        let time = ChangeTime {
-            now: now.instant,
-            deadline: now.instant.after(self.config.limits.oplock_break_timeout),
-        };
+        let time = self.change_time(now);
         let mut breaks = Vec::new();
         (self.files).changed_locally(share, events, time, &mut breaks);
         notices.extend(breaks.into_iter().filter_map(|notice| self.route(notice)));
         notices
+    }
+
+    /// The time of a change, and when a break that it begins ends at the latest.
+    pub(crate) fn change_time(&self, now: Now) -> ChangeTime {
+        let timeout = self.config.limits.oplock_break_timeout;
+        ChangeTime {
+            now: now.instant,
+            deadline: now.instant.after(timeout),
+        }
     }
 
     /// Returns the wall-clock time at which the server started.

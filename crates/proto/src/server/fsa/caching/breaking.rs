@@ -81,14 +81,8 @@ impl FileTable {
         wait: &BreakWait,
         notices: &mut Notices,
     ) -> Option<(FileKey, Instant)> {
-        let is_it = |open: &OpenRecord| {
-            let is_same = is_same_name(open.path.as_str(), directory.as_str());
-            open.file.share == share && is_same
-        };
-        let mut files = self.files.lock();
-        let streams = files.all_streams_mut();
-        let meant = streams.filter(|(_, stream)| stream.opens.iter().any(is_it));
-        break_handles(meant, |_| true, wait, notices)
+        let is_it = |path: &SharePath| is_same_name(path.as_str(), directory.as_str());
+        self.break_handle_caching_where(share, is_it, wait, notices)
     }
 
     /// The same for every file that is open below a directory which a rename will move.
@@ -99,12 +93,23 @@ impl FileTable {
         wait: &BreakWait,
         notices: &mut Notices,
     ) -> Option<(FileKey, Instant)> {
-        let is_below =
-            |open: &OpenRecord| open.file.share == share && open.path.is_below(directory);
+        let is_below = |path: &SharePath| path.is_below(directory);
+        self.break_handle_caching_where(share, is_below, wait, notices)
+    }
+
+    /// The same for all files of a share with an open by a path that the predicate selects.
+    fn break_handle_caching_where(
+        &self,
+        share: ShareId,
+        is_meant: impl Fn(&SharePath) -> bool,
+        wait: &BreakWait,
+        notices: &mut Notices,
+    ) -> Option<(FileKey, Instant)> {
+        let is_meant = |open: &OpenRecord| open.file.share == share && is_meant(&open.path);
         let mut files = self.files.lock();
         let streams = files.all_streams_mut();
-        let below = streams.filter(|(_, stream)| stream.opens.iter().any(is_below));
-        break_handles(below, |_| true, wait, notices)
+        let meant = streams.filter(|(_, stream)| stream.opens.iter().any(is_meant));
+        break_handles(meant, |_| true, wait, notices)
     }
 
     /// The data of a stream have changed: no holder has cached the new data. The oplock of the
