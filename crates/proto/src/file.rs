@@ -13,7 +13,7 @@ use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
 use wire::{FileTime, Status};
 
-use crate::path::SharePath;
+use crate::path::{SharePath, StreamName};
 use crate::pattern::Pattern;
 use crate::token::Token;
 
@@ -78,8 +78,9 @@ pub enum Operation {
     Close,
     /// Queries the metadata of the file. Answered with [`Outcome::Metadata`].
     Stat,
-    /// Truncates the file to 0 bytes and replaces its attributes, as CREATE with an overwriting
-    /// disposition does. Answered with [`Outcome::Metadata`].
+    /// Truncates the file or stream to 0 bytes and replaces its attributes, as CREATE with an
+    /// overwriting disposition does. A file loses its named streams. Answered with
+    /// [`Outcome::Metadata`].
     Overwrite {
         /// The new DOS attributes. The file system adds ARCHIVE.
         attributes: FileAttributes,
@@ -143,9 +144,20 @@ pub enum Operation {
         /// Whether to replace an existing file of that name.
         replace: bool,
     },
+    /// Gives another name to the named stream that is open. Its opens stay valid. Answered with
+    /// [`Outcome::Done`], or with OBJECT_NAME_COLLISION if a stream of that name exists.
+    RenameStream {
+        /// The new name of the stream.
+        to: StreamName,
+        /// Whether to replace an existing stream of that name.
+        replace: bool,
+    },
+    /// Lists the data streams of the file: the unnamed one, which a directory lacks, and the named
+    /// ones. Answered with [`Outcome::Streams`].
+    ListStreams,
     /// Removes a name from its directory if it still names this file. Answered with
     /// [`Outcome::Done`]. The core passes the name because a rename through another open may have
-    /// changed it.
+    /// changed it. A path with a stream removes that stream of the open's file.
     Unlink {
         /// The current name of the file, as a path from the root of the share.
         path: SharePath,
@@ -213,7 +225,9 @@ pub struct OpenPlan {
     /// The user identity for the access check. Later operations on the open run with it too.
     pub token: Arc<Token>,
     /// The name of the file, as a path from the root of the share. The file system compares names
-    /// without regard to case.
+    /// without regard to case. A path with a stream opens or creates that stream; the file is
+    /// created too if it does not exist and `existing` permits a new stream. A stream has the
+    /// rights, times and attributes of its file.
     pub path: SharePath,
     /// The access rights that the client requests: no generic rights; may contain MAXIMUM_ALLOWED,
     /// which stands for all rights of the identity.
@@ -223,7 +237,8 @@ pub struct OpenPlan {
     pub implied_access: AccessMask,
     /// Whether the file may, must or must not exist.
     pub existing: Existing,
-    /// The kind of file that the client requires: any, not a directory, or a directory.
+    /// The kind of file that the client requires: any, not a directory, or a directory. For a named
+    /// stream it is the kind of the file.
     pub kind: KindWanted,
     /// DOS attributes that the file receives if the open creates it.
     pub attributes: FileAttributes,
@@ -459,6 +474,17 @@ pub struct DirectoryEntry {
     pub metadata: Metadata,
 }
 
+/// A data stream of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamEntry {
+    /// The name of the stream; `None` for the unnamed data stream.
+    pub name: Option<StreamName>,
+    /// Length of its data in bytes.
+    pub size: u64,
+    /// Space that it occupies, in bytes.
+    pub allocation: u64,
+}
+
 /// The result of a successful open: the file, its access rights and its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
@@ -508,6 +534,8 @@ pub struct VolumeInfo {
     /// Whether the file system can store sparse files (attribute SPARSE): unwritten ranges need no
     /// disk space.
     pub has_sparse_files: bool,
+    /// Whether files can have named data streams.
+    pub has_named_streams: bool,
     /// Creation time of the volume.
     pub created: FileTime,
 }
@@ -625,6 +653,8 @@ pub enum Outcome {
     Ranges(Vec<Range<u64>>),
     /// Answers [`Operation::ReadHandle`]: the handle of the file.
     Handle(FileHandle),
+    /// Answers [`Operation::ListStreams`]: the data streams of the file.
+    Streams(Vec<StreamEntry>),
     /// Answers [`Operation::Volume`]: size and properties of the file system.
     Volume(VolumeInfo),
 }
@@ -721,6 +751,15 @@ impl Outcome {
             panic!("the operation expects Handle, the driver answered {self:?}");
         };
         handle
+    }
+
+    /// Returns the data streams of a file in [`Outcome::Streams`]. Panics for another variant: a
+    /// bug of the I/O driver.
+    pub fn expect_streams(self) -> Vec<StreamEntry> {
+        let Self::Streams(streams) = self else {
+            panic!("the operation expects Streams, the driver answered {self:?}");
+        };
+        streams
     }
 
     /// Returns the size and properties of the file system in [`Outcome::Volume`]. Panics for

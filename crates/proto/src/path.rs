@@ -22,6 +22,23 @@ pub struct SharePath {
 pub struct StreamName(String);
 
 impl StreamName {
+    /// Makes the name of a stream from text without colons and without the type. `None` if a stream
+    /// cannot have this name.
+    pub fn new(name: &str) -> Option<Self> {
+        is_stream_name(name).then(|| Self(String::from(name)))
+    }
+
+    /// Parses the new name in a rename of a stream: `:name` or `:name:$DATA`. `None` in the result
+    /// stands for the unnamed data stream (`::$DATA`). \[MS-FSCC\] 2.4.43
+    ///
+    /// # Errors
+    /// OBJECT_NAME_INVALID for another type, and for a name that a stream cannot have.
+    pub fn from_wire_target(name: Utf16<'_>) -> Result<Option<Self>, Status> {
+        let name = name.decode().ok_or(Status::OBJECT_NAME_INVALID)?;
+        let name = (name.strip_prefix(':')).ok_or(Status::OBJECT_NAME_INVALID)?;
+        parse_stream(name)
+    }
+
     /// Returns the name of the stream as text, without colons and without the type.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -62,6 +79,16 @@ impl SharePath {
         let (file, stream) = split_stream(&name)?;
         let path = Self::from_text(file)?;
         Ok(Self { stream, ..path })
+    }
+
+    /// Returns whether the name in a CREATE request names the unnamed data stream by its type
+    /// (`name::$DATA`), which a directory lacks.
+    pub fn is_data_stream(name: Utf16<'_>) -> bool {
+        if !name.0.contains(&b':') {
+            return false;
+        }
+        let name = name.decode().unwrap_or_default();
+        matches!(split_stream(&name), Ok((file, None)) if file.len() < name.len())
     }
 
     /// Parses the new name in a rename or hard link by SET_INFO. Unlike the name in a CREATE
@@ -108,6 +135,19 @@ impl SharePath {
     pub fn from_trusted(path: &str) -> Self {
         debug_assert!(!path.starts_with('/') && !path.ends_with('/'));
         Self::of_file(String::from(path))
+    }
+
+    /// Returns the path of a stream of the same file; `None` for the file itself.
+    #[must_use]
+    pub fn with_stream(&self, stream: Option<StreamName>) -> Self {
+        let path = self.path.clone();
+        Self { path, stream }
+    }
+
+    /// Returns whether both paths name the same file, or streams of it. Names that differ in case
+    /// are different.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        self.path == other.path
     }
 
     /// Returns the name of the stream that the path names; `None` if the path names the file itself
@@ -168,10 +208,16 @@ impl SharePath {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Returns the path in the form of SMB messages: the components joined by `\`, without the
-    /// stream.
+    /// Returns the path in the form of SMB messages: the components joined by `\`, and for a stream
+    /// its name and type (`file:stream:$DATA`).
     pub fn to_wire(&self) -> String {
-        self.path.replace('/', "\\")
+        let mut name = self.path.replace('/', "\\");
+        if let Some(stream) = &self.stream {
+            name.push(':');
+            name.push_str(stream.as_str());
+            name.push_str(":$DATA");
+        }
+        name
     }
 }
 
@@ -203,18 +249,25 @@ fn split_stream(name: &str) -> Result<(&str, Option<StreamName>), Status> {
         return Ok((name, None));
     };
     let (file, rest) = name.split_at(last + colon);
-    let (stream, kind) = match rest[1..].split_once(':') {
+    if file.len() == last {
+        return Err(Status::OBJECT_NAME_INVALID);
+    }
+    Ok((file, parse_stream(&rest[1..])?))
+}
+
+/// Parses the name of a stream, which the type `$DATA` may follow. `None` is the unnamed data
+/// stream, which requires the type.
+fn parse_stream(name: &str) -> Result<Option<StreamName>, Status> {
+    let (stream, kind) = match name.split_once(':') {
         Some((stream, kind)) => (stream, Some(kind)),
-        None => (&rest[1..], None),
+        None => (name, None),
     };
-    let is_data = kind.is_none_or(|kind| is_same_name(kind, "$DATA"));
-    if file.len() == last || !is_data {
+    if kind.is_some_and(|kind| !is_same_name(kind, "$DATA")) {
         return Err(Status::OBJECT_NAME_INVALID);
     }
     match (stream, kind) {
-        ("", Some(_)) => Ok((file, None)),
-        _ if is_stream_name(stream) => Ok((file, Some(StreamName(String::from(stream))))),
-        _ => Err(Status::OBJECT_NAME_INVALID),
+        ("", Some(_)) => Ok(None),
+        _ => (StreamName::new(stream).map(Some)).ok_or(Status::OBJECT_NAME_INVALID),
     }
 }
 
@@ -304,6 +357,8 @@ mod tests {
         };
         let of = |file: &str, stream: &str| (String::from(file), Some(String::from(stream)));
         assert_eq!(parts("a\\b::$data"), (String::from("a/b"), None));
+        let is_data = |name: &str| SharePath::is_data_stream(Utf16(&utf16(name)));
+        assert!(is_data("a\\b::$data") && !is_data("a\\b") && !is_data("a:b:$DATA"));
         assert_eq!(parts("a\\b:c"), of("a/b", "c"));
         assert_eq!(parts("a:c d:$DATA"), of("a", "c d"));
         for name in [
@@ -332,6 +387,27 @@ mod tests {
         assert_eq!(path.parent().stream(), None);
         assert_eq!(path.join("d").stream(), None);
         assert_ne!(path, SharePath::from_trusted("a/b"));
+        assert!(path.is_same_file(&SharePath::from_trusted("a/b")));
+        assert_eq!(path.to_wire(), "a\\b:c:$DATA");
+        assert_eq!(path.with_stream(None), SharePath::from_trusted("a/b"));
+    }
+
+    #[test]
+    fn a_stream_is_renamed_to_a_name_with_a_colon() {
+        let target = |name: &str| StreamName::from_wire_target(Utf16(&utf16(name)));
+        assert_eq!(target(":c"), Ok(StreamName::new("c")));
+        assert_eq!(target(":c:$data"), Ok(StreamName::new("c")));
+        assert_eq!(target("::$DATA"), Ok(None));
+        for name in [
+            "c",
+            ":",
+            ":c:",
+            ":c:$INDEX_ALLOCATION",
+            ":a:b:$DATA",
+            ":a/b",
+        ] {
+            assert_eq!(target(name), Err(Status::OBJECT_NAME_INVALID), "{name}");
+        }
     }
 
     #[test]

@@ -113,6 +113,8 @@ open_enum! {
         INVALID_SECURITY_DESCR = 0xC000_0079,
         /// The disk is full.
         DISK_FULL = 0xC000_007F,
+        /// A file or stream would be larger than the file system permits.
+        ALLOTTED_SPACE_EXCEEDED = 0xC000_0099,
         /// The server lacks the resources for the request.
         INSUFFICIENT_RESOURCES = 0xC000_009A,
         /// The volume that the open is on is no longer mounted.

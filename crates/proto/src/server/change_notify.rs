@@ -128,11 +128,46 @@ fn answer(status: Status, output: &[u8]) -> Progress<Step> {
     Progress::Done(Reply::with_status(status, |out| response.encode(out)))
 }
 
-/// The filter that sees a name come and go.
-pub(crate) fn of_name(is_directory: bool) -> CompletionFilter {
-    match is_directory {
+/// The filter that sees the name of a file or stream come and go.
+pub(crate) fn of_name(open: &Open) -> CompletionFilter {
+    match open.is_directory {
+        _ if open.is_named_stream() => CompletionFilter::STREAM_NAME,
         true => CompletionFilter::DIR_NAME,
         false => CompletionFilter::FILE_NAME,
+    }
+}
+
+/// The action and the filters of a change of a file, for a change of one of its named streams.
+/// \[MS-FSCC\] 2.7.1, \[MS-SMB2\] 2.2.35
+fn of_stream(action: FileAction, filter: CompletionFilter) -> (FileAction, CompletionFilter) {
+    match action {
+        FileAction::ADDED => (FileAction::ADDED_STREAM, CompletionFilter::STREAM_NAME),
+        FileAction::REMOVED => (FileAction::REMOVED_STREAM, CompletionFilter::STREAM_NAME),
+        FileAction::MODIFIED if filter.intersects(OF_DATA) => {
+            let filter = CompletionFilter::STREAM_SIZE | CompletionFilter::STREAM_WRITE;
+            (FileAction::MODIFIED_STREAM, filter)
+        }
+        _ => (action, filter),
+    }
+}
+
+/// The filters that see a change of data.
+const OF_DATA: CompletionFilter =
+    CompletionFilter(CompletionFilter::SIZE.0 | CompletionFilter::LAST_WRITE.0);
+
+impl<'a> Event<'a> {
+    /// The event as the open sees it: a change of a named stream has other actions and filters
+    /// than a change of a file.
+    pub(crate) fn of(self, open: &Open) -> Self {
+        if !open.is_named_stream() {
+            return self;
+        }
+        let (action, filter) = of_stream(self.action, self.filter);
+        Event {
+            action,
+            filter,
+            ..self
+        }
     }
 }
 
@@ -185,9 +220,10 @@ impl Context<'_> {
         };
         let event = Event {
             action: FileAction::MODIFIED,
-            filter: CompletionFilter::SIZE | CompletionFilter::LAST_WRITE,
+            filter: OF_DATA,
             path: &path,
         };
+        let event = event.of(open);
         self.report_to_watches(open.file, &[event]);
     }
 
@@ -204,6 +240,6 @@ impl Context<'_> {
             filter,
             path,
         };
-        self.report(open, &[event]);
+        self.report(open, &[event.of(open)]);
     }
 }

@@ -86,7 +86,7 @@ impl Step {
                     close,
                     response,
                 } = *unlinking;
-                context.server.files.forget(open.key);
+                context.server.files.forget(open.key, &path);
                 if let Ok(outcome) = outcome.expect_file() {
                     outcome.expect_done();
                     let entry = (&path, close.own_parent_lease);
@@ -156,9 +156,10 @@ fn describe(metadata: &Metadata) -> Response {
 fn removed<'a>(open: &Open, path: &'a SharePath) -> Event<'a> {
     Event {
         action: FileAction::REMOVED,
-        filter: of_name(open.is_directory),
+        filter: of_name(open),
         path,
     }
+    .of(open)
 }
 
 /// Ends the watches of a closed open, and wakes those of a directory that will be deleted.
@@ -254,7 +255,7 @@ impl Server {
         effects: &mut Effects,
     ) {
         let Unlinked { open, path, close } = unlinked;
-        self.files.forget(open.key);
+        self.files.forget(open.key, &path);
         if is_removed {
             let own = close.own_parent_lease;
             self.post(removal_notices(self, now, &open, (&path, own)), effects);
@@ -281,7 +282,7 @@ fn finish(
         effects.push(Effect::File(op, operation));
     };
     if let Some((file, path)) = close.unlink {
-        server.files.forget(key);
+        server.files.forget(key, &path);
         run(FileOp::OnOpen(file, Operation::Unlink { path }));
     }
     for file in close.close {

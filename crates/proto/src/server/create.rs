@@ -383,7 +383,7 @@ fn answer(
 /// Reports a new or truncated file to the watches.
 fn report(context: &mut Context<'_>, entered: &Entered, open: &Open) {
     let (action, filter) = if entered.opened.created {
-        (FileAction::ADDED, of_name(open.is_directory))
+        (FileAction::ADDED, of_name(open))
     } else if entered.wanted.overwrites() {
         let filter =
             CompletionFilter::ATTRIBUTES | CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;

@@ -9,7 +9,7 @@ use wire::access::{AccessMask, CreateOptions, FileAttributes};
 use wire::fscc::ModeFlags;
 use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
 
-use crate::file::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select};
+use crate::file::{DirectoryEntry, FileKey, LocalOpen, Metadata, Select, StreamId};
 use crate::id::ConnectionId;
 use crate::server::app_instances::InstanceEntry;
 use crate::server::channel_sequence::ChannelSequence;
@@ -161,6 +161,11 @@ impl Open {
     /// Whether notifications about the open are encrypted, because its CREATE was.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.attachment.is_encrypted.load(Ordering::Relaxed)
+    }
+
+    /// Whether the open is for a named stream, not for the file itself.
+    pub(crate) fn is_named_stream(&self) -> bool {
+        self.key.stream != StreamId::DATA
     }
 
     /// The user that created the open (Open.DurableOwner).

@@ -47,10 +47,11 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         InfoType::FILE => {
             let class = FileInfoClass(request.file_info_class);
             file::check(class, &open, context.dialect, max_len)?;
-            (
-                Asked::File(class),
-                FileOp::OnOpen(open.file, Operation::Stat),
-            )
+            let operation = match class {
+                FileInfoClass::STREAM => Operation::ListStreams,
+                _ => Operation::Stat,
+            };
+            (Asked::File(class), FileOp::OnOpen(open.file, operation))
         }
         InfoType::FILESYSTEM => {
             let class = FsInfoClass(request.file_info_class);
@@ -87,6 +88,10 @@ impl Step {
     ) -> Result<Progress<Step>, Status> {
         let outcome = outcome.expect_file()?;
         match self.asked {
+            Asked::File(FileInfoClass::STREAM) => {
+                let bytes = file::describe_streams(&outcome.expect_streams());
+                Ok(answer(bytes, self.max_len))
+            }
             Asked::File(class) => {
                 let metadata = outcome.expect_metadata();
                 let bytes = file::describe(class, context.server, &self.open, &metadata)?;

@@ -672,7 +672,17 @@ impl Disk {
                 Ok(file::Outcome::Done)
             }
             Operation::ReadDirectory(plan) => self.list(plan.restart, plan.limit as usize),
-            Operation::ReadHandle => Err(Status::NOT_SUPPORTED),
+            Operation::ReadHandle | Operation::RenameStream { .. } => Err(Status::NOT_SUPPORTED),
+            Operation::ListStreams => {
+                let Metadata {
+                    size, allocation, ..
+                } = *self.of(file);
+                Ok(file::Outcome::Streams(Vec::from([file::StreamEntry {
+                    name: None,
+                    size,
+                    allocation,
+                }])))
+            }
             Operation::Volume => Ok(file::Outcome::Volume(VolumeInfo {
                 block: 4096,
                 total: 100,
@@ -685,6 +695,7 @@ impl Disk {
                 kind: VolumeKind::Full,
                 is_read_only: false,
                 has_sparse_files: true,
+                has_named_streams: true,
                 created: FileTime(5_000),
             })),
             Operation::CopyRange(plan) => self.copy(file, &plan),

@@ -4,6 +4,7 @@ mod basic;
 mod disposition;
 mod rename;
 mod security;
+mod stream_name;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -36,6 +37,7 @@ pub(crate) enum Step {
     Basic(basic::Step),
     Disposition(disposition::Step),
     Rename(Box<rename::Step>),
+    StreamName(Box<stream_name::Step>),
     Security(Box<security::Step>),
 }
 
@@ -192,6 +194,7 @@ impl Step {
             Self::Basic(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
             Self::Disposition(step) => step.resume(context, outcome),
             Self::Rename(step) => step.resume(context, outcome),
+            Self::StreamName(step) => step.resume(context, outcome),
             Self::Security(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
         }
     }

@@ -11,6 +11,7 @@ mod list;
 mod names;
 mod open;
 mod ranges;
+mod streams;
 mod tree;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -99,7 +100,10 @@ struct State {
 /// An open file.
 #[derive(Debug)]
 struct Open {
+    /// The data of the open: those of the file, or those of a named stream.
     node: NodeId,
+    /// The file of a named stream; `None` for the file itself.
+    base: Option<NodeId>,
     location: Location,
     token: Arc<Token>,
     /// Access rights for reads and writes: the granted and the implied ones.
@@ -226,6 +230,13 @@ impl FileSystem for Memory {
     }
 }
 
+impl Open {
+    /// The file of the open.
+    fn file(&self) -> NodeId {
+        self.base.unwrap_or(self.node)
+    }
+}
+
 impl State {
     /// Counts an operation, advances the clock, and returns the injected fault if one applies.
     fn begin(&mut self, effort: Effort) -> Step<()> {
@@ -267,13 +278,18 @@ impl State {
             }
             Operation::Rename { to, replace } => self.rename(file, to, *replace),
             Operation::Link { to, replace } => self.link(file, to, *replace),
-            Operation::Unlink { path } => self.unlink(file, path),
+            Operation::Unlink { path } => match path.stream() {
+                Some(stream) => self.remove_stream(file, stream),
+                None => self.unlink(file, path),
+            },
+            Operation::RenameStream { to, replace } => self.rename_stream(file, to, *replace),
+            Operation::ListStreams => self.list_streams(file),
             Operation::CheckEmpty => self.check_empty(file),
             Operation::CheckDelete => self.check_delete(file),
             Operation::LookUp { path } => self.look_up(file, path),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan),
             Operation::ReadHandle => {
-                let node = self.open_of(file)?.node;
+                let node = self.open_of(file)?.file();
                 Ok(Outcome::Handle(FileHandle(node.to_le_bytes().to_vec())))
             }
             Operation::Volume => self.volume(file),
@@ -302,21 +318,25 @@ impl State {
         if self.open_of(file).is_ok()
             && let Some(open) = self.opens.remove(&file.slot)
         {
-            self.tree.node_mut(open.node).opens -= 1;
-            self.tree.forget(open.node);
+            for node in [Some(open.node), open.base].into_iter().flatten() {
+                self.tree.node_mut(node).opens -= 1;
+                self.tree.forget(node);
+            }
         }
         Outcome::Done
     }
 
     fn stat(&self, file: LocalOpen) -> Result<Outcome, Status> {
         let open = self.open_of(file)?;
-        Ok(Outcome::Metadata(
-            self.tree.metadata(open.node, &open.location.name),
-        ))
+        let metadata = self.tree.metadata(open.file(), &open.location.name);
+        Ok(Outcome::Metadata(match open.base {
+            Some(_) => self.tree.of_stream(open.node, metadata),
+            None => metadata,
+        }))
     }
 
     fn set_basic(&mut self, file: LocalOpen, changes: &BasicChanges) -> Result<Outcome, Status> {
-        let id = self.open_of(file)?.node;
+        let id = self.open_of(file)?.file();
         let BasicChanges {
             created,
             accessed,
@@ -337,7 +357,7 @@ impl State {
     }
 
     fn set_mode(&mut self, file: LocalOpen, mode: u32) -> Result<Outcome, Status> {
-        let id = self.open_of(file)?.node;
+        let id = self.open_of(file)?.file();
         let now = self.tree.now;
         let node = self.tree.node_mut(id);
         node.mode = node.mode & !PERMISSIONS | mode & PERMISSIONS;
@@ -354,6 +374,7 @@ impl State {
         let id = self.data_of(file, crate::rights::WRITE_DATA)?;
         self.reserve(id, 0)?;
         self.bytes_mut(id).set_len(0);
+        self.tree.remove_streams(id);
         self.tree.node_mut(id).stored = attributes::of_new(attributes, FileKind::File);
         self.reserve(id, allocation)?;
         self.tree.touch(id);
@@ -376,6 +397,7 @@ impl State {
             kind: VolumeKind::Full,
             is_read_only: false,
             has_sparse_files: true,
+            has_named_streams: true,
             created: self.tree.node(ROOT).created,
         }))
     }

@@ -14,6 +14,9 @@ impl State {
         if plan.share != self.share {
             return Err(Status::INVALID_PARAMETER);
         }
+        if let Some(stream) = plan.path.stream() {
+            return self.open_stream(plan, stream);
+        }
         let (location, node) = self.tree.find(&plan.token, &plan.path)?;
         match node {
             Some(node) => self.open_existing(plan, location, node),
@@ -126,6 +129,7 @@ impl State {
         let access = granted | plan.implied_access;
         let open = Open {
             node,
+            base: None,
             location,
             token: plan.token.clone(),
             access,

@@ -36,6 +36,8 @@ pub(crate) struct Node {
     pub(crate) opens: u32,
     /// Reserved space in bytes.
     pub(crate) reserved: u64,
+    /// The named streams by folded name. Each is a node with data and without attributes.
+    pub(crate) streams: BTreeMap<String, Child>,
 }
 
 /// The contents of a node.
@@ -128,6 +130,7 @@ impl Tree {
             links: 0,
             opens: 0,
             reserved: 0,
+            streams: BTreeMap::new(),
         };
         self.nodes.insert(id, node);
         id
@@ -316,8 +319,16 @@ impl Tree {
     /// Deletes a node that has neither names nor opens.
     pub(crate) fn forget(&mut self, id: NodeId) {
         let node = self.node(id);
-        if node.links == 0 && node.opens == 0 {
-            self.nodes.remove(&id);
+        if node.links > 0 || node.opens > 0 {
+            return;
+        }
+        let removed = self.nodes.remove(&id);
+        for stream in removed
+            .into_iter()
+            .flat_map(|node| node.streams.into_values())
+        {
+            self.node_mut(stream.node).links = 0;
+            self.forget(stream.node);
         }
     }
 

@@ -19,7 +19,7 @@ use super::metadata::store;
 use super::sectors::Sectors;
 use super::stat::{Stat, as_server, by_descriptor, stat, supports_attributes};
 use super::volume::Volume;
-use super::{CUT_MAX, Posix};
+use super::{CUT_MAX, Posix, streams};
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};
@@ -36,11 +36,11 @@ impl Posix {
     pub(super) fn stat(&self, file: &OpenFile) -> Step<Outcome> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Open))?;
         let name = file.link.location().name;
-        Ok(Outcome::Metadata(self.metadata(
-            file.file_ref(),
-            &stat,
-            &name,
-        )))
+        let mut metadata = self.metadata(file.file_ref(), &stat, &name);
+        if let Some(stream) = &file.stream {
+            streams::describe(file.file_ref(), stream, &mut metadata)?;
+        }
+        Ok(Outcome::Metadata(metadata))
     }
 
     pub(super) fn set_basic(&self, file: &OpenFile, changes: &BasicChanges) -> Step<Outcome> {
@@ -100,11 +100,16 @@ impl Posix {
         allocation: u64,
         run: Run<'_>,
     ) -> Step<Outcome> {
+        if file.stream.is_some() {
+            self.cut(file, 0, run)?;
+            return self.stat(file);
+        }
         // fallocate may allocate many extents, which takes long.
         if allocation > 0 && run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
         self.cut(file, 0, run)?;
+        streams::remove_all(file.file_ref())?;
         if allocation > 0 {
             reserve(&file.fd, allocation)?;
         }
@@ -139,6 +144,10 @@ impl Posix {
             return Err(Stop::WouldBlock);
         }
         file.check_writes()?;
+        if let Some(stream) = &file.stream {
+            streams::set_allocation(file, stream, length)?;
+            return Ok(Outcome::Done);
+        }
         let size = stat(&*file.fd)
             .map_err(|errno| status(errno, Context::Data))?
             .0
@@ -154,6 +163,9 @@ impl Posix {
     /// Truncates or extends a file; inline unless it frees much space.
     fn cut(&self, file: &OpenFile, length: u64, run: Run<'_>) -> Step<()> {
         file.check_writes()?;
+        if let Some(stream) = &file.stream {
+            return streams::set_length(file, stream, length);
+        }
         if run.effort == Effort::Cached {
             let size = stat(&*file.fd)
                 .map_err(|errno| status(errno, Context::Data))?
@@ -169,6 +181,10 @@ impl Posix {
     pub(super) fn flush(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
+        }
+        if file.stream.is_some() {
+            streams::flush(file)?;
+            return Ok(Outcome::Done);
         }
         let flushed = match file.kind {
             // An O_PATH descriptor has no data to flush.
@@ -207,6 +223,7 @@ impl Posix {
             kind: *kind,
             is_read_only: statvfs.f_flag.contains(StatVfsMountFlags::RDONLY),
             has_sparse_files: file.volume.stores_attributes,
+            has_named_streams: file.volume.stores_attributes,
             created: self
                 .metadata_with(&file.root.volume, &root, None, "")
                 .created,
@@ -283,10 +300,15 @@ fn change_mode(file: &OpenFile, mode: u32) -> Step<()> {
 }
 
 impl OpenFile {
+    /// Whether the open can transfer data, by its descriptor or as a named stream.
+    fn has_data(&self) -> bool {
+        self.is_data() || self.stream.is_some()
+    }
+
     /// Fails unless the open may write data.
     pub(super) fn check_writes(&self) -> Result<(), Status> {
         match self.kind {
-            FileKind::File if self.is_data() && self.writes() => Ok(()),
+            FileKind::File if self.has_data() && self.writes() => Ok(()),
             FileKind::File => Err(Status::ACCESS_DENIED),
             _ => Err(Status::INVALID_DEVICE_REQUEST),
         }
@@ -295,7 +317,7 @@ impl OpenFile {
     /// Fails unless the open may read data.
     pub(super) fn check_reads(&self) -> Result<(), Status> {
         match self.kind {
-            FileKind::File if self.is_data() && self.reads() => Ok(()),
+            FileKind::File if self.has_data() && self.reads() => Ok(()),
             FileKind::File => Err(Status::ACCESS_DENIED),
             _ => Err(Status::INVALID_DEVICE_REQUEST),
         }

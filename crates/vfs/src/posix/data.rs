@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use wire::Status;
 
 use super::file::OpenFile;
-use super::{Posix, WRITE_MAX};
+use super::{Posix, WRITE_MAX, streams};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, identity};
 
@@ -24,6 +24,10 @@ impl Posix {
     ) -> Step<usize> {
         let file = self.file(file)?;
         file.check_reads()?;
+        if let Some(stream) = &file.stream {
+            identity::assume(&file.token)?;
+            return streams::read(&file, stream, offset, into);
+        }
         let effort = file.volume.effort(effort);
         let flags = match effort {
             Effort::Cached => ReadWriteFlags::NOWAIT,
@@ -60,6 +64,10 @@ impl Posix {
         let effort = file.volume.effort(effort);
         if effort == Effort::Cached && (through || from.len() > WRITE_MAX) {
             return Err(Stop::WouldBlock);
+        }
+        if let Some(stream) = &file.stream {
+            identity::assume(&file.token)?;
+            return streams::write(&file, stream, offset, from, through);
         }
         let gate = file.write_gate.as_ref();
         let _guard = gate.map(|gate| gate.cached(effort)).transpose()?;

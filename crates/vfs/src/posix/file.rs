@@ -8,10 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use proto::file::{FileKey, FileKind};
 use proto::path::SharePath;
 use proto::token::Token;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 use wire::access::AccessMask;
 
 use super::directory::Directory;
 use super::file_ref::FileRef;
+use super::stat::{as_server, by_descriptor};
+use super::streams::OpenStream;
 use super::volume::Volume;
 use crate::direct_io_gate::WriteGate;
 use crate::{Direct, rights};
@@ -32,6 +36,8 @@ pub(super) struct OpenFile {
     pub(super) fd: Arc<OwnedFd>,
     pub(super) is_path: bool,
     pub(super) link: Arc<Link>,
+    /// The named stream of the open; `None` for the file itself. `kind` is that of a file then.
+    pub(super) stream: Option<Arc<OpenStream>>,
     pub(super) listing: Mutex<Listing>,
     pub(super) direct_descriptor: DirectDescriptor,
     /// Excludes direct and cached writes from each other; `None` without direct I/O.
@@ -105,9 +111,19 @@ impl Link {
 }
 
 impl OpenFile {
-    /// Whether the open can transfer data.
+    /// Whether the open can transfer data by its descriptor.
     pub(super) fn is_data(&self) -> bool {
-        self.kind == FileKind::File && !self.is_path
+        self.kind == FileKind::File && !self.is_path && self.stream.is_none()
+    }
+
+    /// Opens the file again, for a flush: an O_PATH descriptor does not support it.
+    pub(super) fn reopen_to_flush(&self) -> Result<OwnedFd, Errno> {
+        let path = by_descriptor(&*self.fd);
+        let open = || openat(CWD, &*path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        match open() {
+            Err(Errno::ACCESS | Errno::PERM) => as_server(&self.token, open),
+            result => result,
+        }
     }
 
     /// Whether the name was removed, so that the last close frees the blocks of the file.

@@ -49,6 +49,7 @@ mod scan;
 mod sectors;
 mod spellings;
 mod stat;
+mod streams;
 mod volume;
 mod walk;
 
@@ -70,6 +71,7 @@ use self::directory::{Directories, Run};
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::root::Root;
+use self::streams::OpenStreams;
 use self::volume::Volumes;
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
@@ -133,6 +135,7 @@ pub struct Posix {
     directories: Directories,
     index: Index,
     links: Links,
+    streams: OpenStreams,
     changes: Changes,
     files: Table<OpenFile>,
     descriptor_reserve: DescriptorReserve,
@@ -173,6 +176,7 @@ impl Posix {
             directories: Directories::default(),
             index: Index::new(options.index_bytes, options.names),
             links: Links::default(),
+            streams: OpenStreams::default(),
             changes: Changes::new(options.names),
             files: Table::new(),
             descriptor_reserve: DescriptorReserve::new(),
@@ -259,7 +263,12 @@ impl Posix {
             Operation::Flush => self.flush(file, run),
             Operation::Rename { to, replace } => self.rename(file, to, *replace, run),
             Operation::Link { to, replace } => self.link(file, to, *replace, run),
-            Operation::Unlink { path } => self.unlink(file, path, run),
+            Operation::Unlink { path } => match path.stream() {
+                Some(stream) => self.remove_stream(file, stream),
+                None => self.unlink(file, path, run),
+            },
+            Operation::RenameStream { to, replace } => self.rename_stream(file, to, *replace),
+            Operation::ListStreams => self.list_streams(file),
             Operation::CheckEmpty => self.check_empty(file, run),
             Operation::CheckDelete => self.check_delete(file, run),
             Operation::LookUp { path } => self.look_up(path, run),
@@ -293,14 +302,23 @@ impl Posix {
             if open.kind == FileKind::Directory {
                 self.changes.unwatch(file.slot);
             }
-            let (key, target) = (open.link.key, open.key);
-            drop(open);
-            self.links.forget(key);
-            if let Some(gates) = &self.write_gates {
-                gates.forget(target);
-            }
+            self.release(open);
         }
         Ok(Outcome::Done)
+    }
+
+    /// Drops an open that is not in the table, and what only it used.
+    fn release(&self, open: impl std::borrow::Borrow<OpenFile>) {
+        let file: &OpenFile = open.borrow();
+        let (key, target, is_stream) = (file.link.key, file.key, file.stream.is_some());
+        drop(open);
+        self.links.forget(key);
+        if is_stream {
+            self.streams.forget(target);
+        }
+        if let Some(gates) = &self.write_gates {
+            gates.forget(target);
+        }
     }
 }
 

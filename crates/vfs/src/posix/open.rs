@@ -44,6 +44,12 @@ enum Reopened {
     Same(Option<OwnedFd>),
 }
 
+/// An open that is not in the table yet; its slot number is 0.
+pub(super) struct Prepared {
+    pub(super) file: OpenFile,
+    pub(super) opened: Opened,
+}
+
 /// The access rights of an open.
 #[derive(Clone, Copy)]
 struct Rights {
@@ -64,6 +70,22 @@ impl Posix {
             root: &root,
             effort,
         };
+        if let Some(stream) = plan.path.stream() {
+            return self.open_stream(plan, stream, run);
+        }
+        self.open_file(plan, run)
+            .map(|prepared| self.insert(prepared))
+    }
+
+    /// Adds an open to the table.
+    pub(super) fn insert(&self, prepared: Prepared) -> Opened {
+        let Prepared { file, mut opened } = prepared;
+        opened.file.slot = self.files.insert(Arc::new(file));
+        opened
+    }
+
+    /// Opens or creates the file of a plan.
+    pub(super) fn open_file(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Prepared> {
         if plan.path.is_root() {
             return self.open_root(plan, run);
         }
@@ -82,7 +104,7 @@ impl Posix {
         Err(Status::SHARING_VIOLATION.into())
     }
 
-    fn open_root(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Opened> {
+    fn open_root(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Prepared> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let fd = self.beneath(&plan.path, flags, run)?;
         let fd = fd.map_err(|errno| status(errno, Context::Open))?;
@@ -123,7 +145,7 @@ impl Posix {
         parent: &Parent,
         entry: Entry,
         run: Run<'_>,
-    ) -> Step<Option<Opened>> {
+    ) -> Step<Option<Prepared>> {
         let Entry {
             name,
             fd,
@@ -201,7 +223,7 @@ impl Posix {
         target: Target,
         may_remove: bool,
         run: Run<'_>,
-    ) -> Step<Option<Opened>> {
+    ) -> Step<Option<Prepared>> {
         disposition::existing(plan, &target.metadata)?;
         let mut rights = self.rights(plan, &target, may_remove)?;
         let mut opened = self.reopen(&target, rights.granted | rights.implied, run)?;
@@ -276,7 +298,7 @@ impl Posix {
         })
     }
 
-    /// Adds an open to the table, with the O_PATH descriptor of the target or the reopened one.
+    /// Makes an open, with the O_PATH descriptor of the target or the reopened one.
     fn enter(
         &self,
         plan: &OpenPlan,
@@ -284,7 +306,7 @@ impl Posix {
         fd: Option<OwnedFd>,
         rights: Rights,
         run: Run<'_>,
-    ) -> Opened {
+    ) -> Prepared {
         let Target {
             fd: path_fd,
             metadata,
@@ -311,6 +333,7 @@ impl Posix {
             is_path: fd.is_none() && !created,
             fd: Arc::new(fd.unwrap_or(path_fd)),
             link: self.links.share(named, location),
+            stream: None,
             listing: Mutex::new(Listing::default()),
             direct_descriptor: DirectDescriptor::default(),
             write_gate: self
@@ -318,19 +341,18 @@ impl Posix {
                 .as_ref()
                 .map(|gates| gates.of(metadata.key)),
         };
-        let slot = self.files.insert(Arc::new(file));
-        let file = LocalOpen {
-            share: self.share,
-            slot,
-        };
-        Opened {
-            file,
+        let opened = Opened {
+            file: LocalOpen {
+                share: self.share,
+                slot: 0,
+            },
             created,
             granted,
             maximal,
             metadata,
             path,
-        }
+        };
+        Prepared { file, opened }
     }
 
     /// Creates a file; `None` if another process has created the name.
@@ -340,7 +362,7 @@ impl Posix {
         parent: &Parent,
         name: &str,
         run: Run<'_>,
-    ) -> Step<Option<Opened>> {
+    ) -> Step<Option<Prepared>> {
         let granted = disposition::absent(plan)?;
         // fallocate may allocate many extents, which takes long.
         if plan.allocation > 0 && run.effort == Effort::Cached {

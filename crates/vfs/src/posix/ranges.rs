@@ -9,10 +9,10 @@ use rustix::io::{Errno, ReadWriteFlags};
 use wire::Status;
 use wire::access::FileAttributes;
 
-use super::Posix;
 use super::directory::Run;
 use super::file::OpenFile;
 use super::stat::stat;
+use super::{Posix, streams};
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};
@@ -34,6 +34,9 @@ impl Posix {
         file.check_writes()?;
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
+        }
+        if let Some(stream) = &file.stream {
+            return streams::zero(file, stream, range);
         }
         let gate = file.write_gate.as_ref();
         let _guard = gate.map(|gate| gate.cached(run.effort)).transpose()?;
@@ -98,6 +101,9 @@ impl Posix {
         file.check_reads()?;
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
+        }
+        if let Some(stream) = &file.stream {
+            return streams::allocated(file, stream, range);
         }
         let (may_have_holes, size) = self.holes_and_size(file)?;
         let within = range.start..range.end.min(size);

@@ -11,6 +11,7 @@ mod opening;
 mod ranges;
 mod rights;
 mod share;
+mod streams;
 
 /// Runs every promise on every file system.
 macro_rules! promises {
@@ -135,6 +136,18 @@ promises! {
         the_parent_of_the_root_is_the_root,
         a_file_is_not_listed,
         a_listing_survives_removals,
+    }
+    streams {
+        a_stream_has_bytes_of_its_own,
+        a_stream_is_found_and_created_as_asked,
+        a_stream_has_the_metadata_of_its_file,
+        a_directory_has_named_streams_only,
+        the_length_of_a_stream_changes,
+        an_overwritten_file_loses_its_streams,
+        a_stream_is_removed,
+        a_stream_is_renamed,
+        a_stream_follows_its_renamed_file,
+        a_copy_reads_and_writes_streams,
     }
     rights {
         the_owner_has_everything_asked_for,

@@ -22,6 +22,8 @@ use crate::server::tree::TreeConnect;
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) path: SharePath,
+    /// Whether the name has the type of the unnamed data stream, which a directory lacks.
+    pub(crate) is_data_stream: bool,
     /// The requested rights: no generic ones, possibly MAXIMUM_ALLOWED.
     pub(crate) access: AccessMask,
     pub(crate) share_access: ShareAccess,
@@ -66,16 +68,13 @@ impl Wanted {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
         let path = SharePath::from_wire(request.name)?;
-        // No file system stores named streams yet. Samba gives this answer where a share has none.
-        if path.stream().is_some() {
-            return Err(Status::OBJECT_NAME_INVALID);
-        }
         // Rights come first: smbtorture smb2.create.gentest has both wrong.
         let access = map_rights(request.desired_access)?;
         check_options(request)?;
         let asked = Asked::new(&request.contexts)?;
         let wanted = Self {
             path,
+            is_data_stream: SharePath::is_data_stream(request.name),
             access,
             share_access: request.share_access,
             disposition: request.create_disposition,
@@ -90,6 +89,11 @@ impl Wanted {
         };
         wanted.check_rights(tree)?;
         wanted.check_root()?;
+        // A stream is no directory, not even one of a directory. smbtorture smb2.streams.dir
+        let is_directory = wanted.options.contains(CreateOptions::DIRECTORY_FILE);
+        if is_directory && (wanted.is_data_stream || wanted.path.stream().is_some()) {
+            return Err(Status::NOT_A_DIRECTORY);
+        }
         Ok(wanted)
     }
 
@@ -117,7 +121,7 @@ impl Wanted {
 
     /// The root of a share exists, is a directory, and cannot be deleted.
     fn check_root(&self) -> Result<(), Status> {
-        if !self.path.is_root() {
+        if !self.path.is_root() || self.path.stream().is_some() {
             return Ok(());
         }
         if self.options.contains(CreateOptions::NON_DIRECTORY_FILE) {
@@ -184,7 +188,9 @@ impl Wanted {
     pub(crate) fn kind(&self) -> KindWanted {
         if self.options.contains(CreateOptions::DIRECTORY_FILE) {
             KindWanted::Directory
-        } else if self.options.contains(CreateOptions::NON_DIRECTORY_FILE) {
+        } else if self.path.stream().is_some() {
+            KindWanted::Any
+        } else if self.is_data_stream || self.options.contains(CreateOptions::NON_DIRECTORY_FILE) {
             KindWanted::File
         } else {
             KindWanted::Any

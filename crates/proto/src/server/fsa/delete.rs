@@ -1,18 +1,19 @@
 //! Deletion of files: delete pending and delete on close. \[MS-FSA\] 2.1.5.5, 2.1.5.15.3
 //!
 //! A file that is marked for deletion keeps its name until its last open, on any of its streams,
-//! is closed. Then the name is removed through the open that asked for the deletion, with the
-//! rights of that open and by its name. The open is *parked* if its client closes it before other
-//! clients close theirs.
+//! is closed. A named stream that is marked keeps its name until its last open is closed. Then the
+//! name is removed through the open that asked for the deletion, with the rights of that open and
+//! by its name. The open is *parked* if its client closes it before other clients close theirs.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use wire::Guid;
+use wire::access::{AccessMask, ShareAccess};
 
 use super::caching::LeaseId;
-use super::{FileRecord, FileTable};
-use crate::file::{FileKey, LocalOpen};
+use super::{FileRecord, FileTable, OpenRecord, Sharing, StreamRecord};
+use crate::file::{FileKey, LocalOpen, StreamId};
 use crate::path::SharePath;
 use crate::server::notices::Notices;
 use crate::time::Instant;
@@ -90,48 +91,109 @@ impl FileTable {
         self.close(key, open, deadline)
     }
 
-    /// The name of a deleted file was removed, or could not be removed: the file leaves the table.
-    pub(crate) fn forget(&self, key: FileKey) {
+    /// The name `removed` of a deleted file or stream was removed, or could not be removed: the
+    /// file or stream leaves the table. `key` is that of its last open.
+    pub(crate) fn forget(&self, key: FileKey, removed: &SharePath) {
         let mut files = self.files.lock();
-        if files.file(key).is_some_and(|file| !file.has_opens()) {
+        let Some(file) = files.file_mut(key) else {
+            return;
+        };
+        let is_stream = removed.stream().is_some();
+        let is_closed = |stream: &StreamRecord| stream.opens.is_empty();
+        if is_stream && file.streams.get(&key.stream).is_some_and(is_closed) {
+            file.streams.remove(&key.stream);
+        }
+        // The name of the file itself may be being removed too.
+        let is_deleted = is_stream && file.delete.is_some();
+        if !file.has_opens() && !is_deleted {
             files.remove(key);
         }
     }
 
-    /// Marks the file of an open for deletion. A file that is marked already does not change.
+    /// Marks the file of an open for deletion, or the named stream if the open is one. A mark that
+    /// exists does not change.
     pub(crate) fn set_delete_pending(&self, key: FileKey, open: LocalOpen) {
         if let Some(file) = self.files.lock().file_mut(key) {
             file.set_delete_pending(key, open);
         }
     }
 
-    /// Removes the mark for deletion. Returns a parked open, which the caller closes.
+    /// Removes the mark for deletion of the file, or of the named stream. Returns a parked open,
+    /// which the caller closes.
     pub(crate) fn clear_delete_pending(&self, key: FileKey) -> Option<LocalOpen> {
         let mut files = self.files.lock();
-        let delete = files.file_mut(key)?.delete.take()?;
+        let delete = files.file_mut(key)?.delete_mut(key.stream)?.take()?;
         delete.is_parked.then_some(delete.file)
     }
 
-    /// Whether the file is marked for deletion.
+    /// Whether the stream is marked for deletion, by itself or with its file.
     pub(crate) fn is_delete_pending(&self, key: FileKey) -> bool {
         let files = self.files.lock();
-        files.file(key).is_some_and(|file| file.delete.is_some())
+        (files.file(key)).is_some_and(|file| file.is_delete_pending(key.stream))
     }
 }
 
 impl FileRecord {
-    fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen) {
-        if self.delete.is_some() {
-            return;
+    /// Whether a stream is marked for deletion, by itself or with the file.
+    pub(super) fn is_delete_pending(&self, stream: StreamId) -> bool {
+        let is_marked = |stream: &StreamRecord| stream.delete.is_some();
+        self.delete.is_some() || self.streams.get(&stream).is_some_and(is_marked)
+    }
+
+    /// Whether the opens of named streams permit this open of the file: a deletion of the file
+    /// deletes its streams. smbtorture smb2.streams.sharemodes
+    pub(super) fn shares_deletion(&self, stream: StreamId, new: Sharing) -> bool {
+        if stream != StreamId::DATA || !new.access.contains(AccessMask::DELETE) {
+            return true;
         }
+        let shares = |open: &OpenRecord| open.sharing.share.contains(ShareAccess::DELETE);
+        let mut named = self.streams.iter().filter(|(id, _)| **id != StreamId::DATA);
+        named.all(|(_, stream)| stream.opens.iter().all(shares))
+    }
+
+    /// The mark for deletion of the file, or of a named stream.
+    fn delete_mut(&mut self, stream: StreamId) -> Option<&mut Option<PendingDelete>> {
+        match stream {
+            StreamId::DATA => Some(&mut self.delete),
+            stream => (self.streams.get_mut(&stream)).map(|stream| &mut stream.delete),
+        }
+    }
+
+    fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen) {
         let stream = self.streams.get(&key.stream);
-        let record = stream.and_then(|stream| stream.open(open));
-        self.delete = record.map(|record| PendingDelete {
+        let Some(record) = stream.and_then(|stream| stream.open(open)) else {
+            return;
+        };
+        let delete = PendingDelete {
             file: open,
             path: record.path.clone(),
             parent_lease: record.parent_lease,
             is_parked: false,
-        });
+        };
+        if let Some(mark) = self.delete_mut(key.stream) {
+            mark.get_or_insert(delete);
+        }
+    }
+
+    /// Begins the deletion that an open with FILE_DELETE_ON_CLOSE asks for with its close: other
+    /// clients give up HANDLE_CACHING.
+    fn delete_on_close(
+        &mut self,
+        key: FileKey,
+        open: LocalOpen,
+        deadline: Instant,
+        notices: &mut Notices,
+    ) {
+        let Some(record) = self.streams[&key.stream].open(open) else {
+            return;
+        };
+        let holder = record.holder;
+        self.set_delete_pending(key, open);
+        for (id, stream) in &mut self.streams {
+            if key.stream == StreamId::DATA || key.stream == *id {
+                stream.break_handle_leases(holder, deadline, notices);
+            }
+        }
     }
 
     /// Closes an open. Returns also its lease, if that has ended.
@@ -148,30 +210,14 @@ impl FileRecord {
         };
         // [MS-FSA] 2.1.5.5: FILE_DELETE_ON_CLOSE counts from this close on, not before.
         let mut notices = Notices::new();
-        let closing = &self.streams[&key.stream].opens[index];
-        if closing.delete_on_close {
-            let holder = closing.holder;
-            self.set_delete_pending(key, open);
-            for stream in self.streams.values_mut() {
-                stream.break_handle_leases(holder, deadline, &mut notices);
-            }
+        if self.streams[&key.stream].opens[index].delete_on_close {
+            self.delete_on_close(key, open, deadline, &mut notices);
         }
         let stream = self.streams.get_mut(&key.stream).expect("it has the open");
         let record = stream.opens.swap_remove(index);
         let ended = stream.closed(record.holder, &mut notices);
         stream.locks.leave(open, &mut notices);
-        if stream.opens.is_empty() {
-            self.streams.remove(&key.stream);
-        }
-        let is_last = !self.has_opens();
-        let close = match &mut self.delete {
-            Some(delete) if is_last => delete.unlink(open, record.parent_lease),
-            Some(delete) if delete.file == open => {
-                delete.is_parked = true;
-                Close::default()
-            }
-            _ => Close::of(open),
-        };
+        let close = self.remaining(key.stream, open, record.parent_lease);
         let entry = Some((record.path, record.parent_lease));
         (
             Close {
@@ -181,6 +227,43 @@ impl FileRecord {
             },
             ended,
         )
+    }
+}
+
+impl FileRecord {
+    /// The work that remains after an open has left its stream.
+    fn remaining(&mut self, id: StreamId, open: LocalOpen, parent_lease: Option<Guid>) -> Close {
+        let is_unused = self.streams.values().all(|stream| stream.opens.is_empty());
+        if is_unused && let Some(delete) = &self.delete {
+            let mut close = delete.unlink(open, parent_lease);
+            let marks = self.streams.values().filter_map(|it| it.delete.as_ref());
+            let parked = marks.filter(|mark| mark.is_parked).map(|mark| mark.file);
+            close.close.extend(parked);
+            self.streams.clear();
+            return close;
+        }
+        let stream = self.streams.get_mut(&id).expect("it had the open");
+        let is_last = stream.opens.is_empty();
+        let mark = match id {
+            StreamId::DATA => &mut self.delete,
+            _ => &mut stream.delete,
+        };
+        match mark {
+            Some(delete) if is_last && id != StreamId::DATA => delete.unlink(open, parent_lease),
+            Some(delete) if delete.file == open => {
+                delete.is_parked = true;
+                if is_last {
+                    self.streams.remove(&id);
+                }
+                Close::default()
+            }
+            _ => {
+                if is_last {
+                    self.streams.remove(&id);
+                }
+                Close::of(open)
+            }
+        }
     }
 }
 

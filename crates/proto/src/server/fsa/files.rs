@@ -156,8 +156,9 @@ impl Files {
 }
 
 impl FileRecord {
-    /// Whether any stream has an open.
+    /// Whether any stream has an open, or is being deleted.
     pub(super) fn has_opens(&self) -> bool {
-        self.streams.values().any(|stream| !stream.opens.is_empty())
+        let is_used = |it: &StreamRecord| !it.opens.is_empty() || it.delete.is_some();
+        self.streams.values().any(is_used)
     }
 }

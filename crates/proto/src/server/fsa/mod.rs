@@ -1,8 +1,8 @@
 //! The decisions of \[MS-FSA\]: which opens a file may have at one time, what clients may cache of
 //! it, which bytes are locked, and when the file is deleted.
 //!
-//! Share modes, caching and byte-range locks belong to a stream of a file; delete and rename
-//! belong to the file. \[MS-FSA\] 2.1.1.3, 2.1.1.5
+//! Share modes, caching and byte-range locks belong to a stream of a file. A deletion is that of a
+//! named stream, or that of the file with all its streams. \[MS-FSA\] 2.1.1.3, 2.1.1.5
 
 pub(crate) mod byte_range;
 pub(crate) mod caching;
@@ -25,7 +25,7 @@ use wire::upcase::is_same_name;
 use wire::{Guid, Status};
 
 use crate::file::{FileKey, LocalOpen, ShareId, StreamId};
-use crate::path::SharePath;
+use crate::path::{SharePath, StreamName};
 use crate::server::config::Limits;
 use crate::server::notices::{Notices, Waiter};
 use crate::time::Instant;
@@ -54,7 +54,7 @@ pub(crate) struct FileTable {
 /// One open file. It is in the table while it is open or is being deleted.
 #[derive(Debug, Default)]
 struct FileRecord {
-    /// The open streams. The others have no entry.
+    /// The open streams, and those that are being deleted. The others have no entry.
     streams: BTreeMap<StreamId, StreamRecord>,
     /// Set once the file will be deleted with its last open.
     delete: Option<PendingDelete>,
@@ -74,6 +74,8 @@ struct StreamRecord {
     has_readers: Arc<AtomicBool>,
     /// Byte-range locks.
     locks: Arc<FileLocks>,
+    /// Set once the named stream will be deleted with its last open.
+    delete: Option<PendingDelete>,
 }
 
 /// The result of an attempt to enter an open in the table.
@@ -158,13 +160,14 @@ impl FileTable {
             return Err(Status::INVALID_PARAMETER);
         }
         let file = files.entry(key);
-        if file.delete.is_some() {
+        if file.is_delete_pending(key.stream) {
             return Err(Status::DELETE_PENDING);
         }
+        let violates_file = !file.shares_deletion(key.stream, attempt.checked);
         let stream = file.streams.entry(key.stream).or_default();
         stream.expire(attempt.wait.now, notices);
         let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(attempt.checked);
-        let violates = !stream.opens.iter().all(is_compatible);
+        let violates = violates_file || !stream.opens.iter().all(is_compatible);
         // Before the share modes: a client with HANDLE_CACHING may keep the file open without an
         // application that uses it.
         if let Some(until) = stream.break_for_open(attempt, record.holder, violates, notices) {
@@ -213,8 +216,9 @@ impl FileTable {
             share: ShareAccess::READ | ShareAccess::WRITE,
         };
         let is_in_the_way = |open: &OpenRecord| {
-            let is_it = is_same_name(open.path.as_str(), directory.as_str());
-            let is_it = is_it && open.file.share == share;
+            let is_it = is_same_name(open.path.as_str(), directory.as_str())
+                && open.path.stream().is_none()
+                && open.file.share == share;
             is_it && !open.sharing.is_compatible(own)
         };
         !self.any(is_in_the_way)
@@ -229,20 +233,62 @@ impl FileTable {
         };
         let mut leases = Vec::new();
         for open in file.streams.values_mut().flat_map(|it| &mut it.opens) {
-            if open.file.share == share && open.path == *from {
-                open.path = to.clone();
+            if open.file.share == share && open.path.is_same_file(from) {
+                open.path = to.with_stream(open.path.stream().cloned());
                 leases.extend(open.holder.lease());
             }
         }
         if let Some(delete) = &mut file.delete
             && delete.file.share == share
-            && delete.path == *from
+            && delete.path.is_same_file(from)
         {
             delete.path = to.clone();
         }
         for lease in leases {
             if files.is_directory_lease(lease) {
                 files.lease_directory(lease, DirectoryName::new(share, to));
+            }
+        }
+    }
+
+    /// Whether a named stream of the file is open. Windows refuses to rename the file then.
+    /// smbtorture smb2.streams.names3
+    pub(crate) fn has_open_named_stream(&self, key: FileKey) -> bool {
+        let files = self.files.lock();
+        let mut streams = files.file(key).into_iter().flat_map(|file| &file.streams);
+        streams.any(|(id, stream)| *id != StreamId::DATA && !stream.opens.is_empty())
+    }
+
+    /// Whether the file has an open stream of this name, by the name of the file.
+    pub(crate) fn is_stream_open(
+        &self,
+        key: FileKey,
+        share: ShareId,
+        file: &SharePath,
+        stream: &StreamName,
+    ) -> bool {
+        let is_it = |open: &OpenRecord| {
+            let name = open.path.stream().map_or("", StreamName::as_str);
+            open.file.share == share
+                && open.path.is_same_file(file)
+                && is_same_name(name, stream.as_str())
+        };
+        let files = self.files.lock();
+        let mut streams = files
+            .file(key)
+            .into_iter()
+            .flat_map(|file| file.streams.values());
+        streams.any(|stream| stream.opens.iter().any(is_it))
+    }
+
+    /// Replaces the name of a named stream in its opens.
+    pub(crate) fn rename_stream(&self, key: FileKey, to: &StreamName) {
+        if let Some(stream) = self.files.lock().stream_mut(key) {
+            for open in &mut stream.opens {
+                open.path = open.path.with_stream(Some(to.clone()));
+            }
+            if let Some(delete) = &mut stream.delete {
+                delete.path = delete.path.with_stream(Some(to.clone()));
             }
         }
     }

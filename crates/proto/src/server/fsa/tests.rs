@@ -105,7 +105,7 @@ fn a_delete_pending_file_refuses_opens_and_is_deleted_with_its_last_open() {
     assert_eq!(close.unlink, Some((file(1), SharePath::from_trusted("a"))));
     assert_eq!(close.close, [file(2), file(1)]);
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
-    table.forget(KEY);
+    table.forget(KEY, &SharePath::from_trusted("a"));
     enter(&table, 3).expect("the name was taken again, or not removed");
 }
 
@@ -259,7 +259,7 @@ fn a_deletion_concerns_all_streams_of_a_file() {
     let path = SharePath::from_trusted("a");
     assert_eq!(close.unlink, Some((file(1), path)));
     assert_eq!(close.close, [file(2), file(1)]);
-    table.forget(STREAM);
+    table.forget(STREAM, &SharePath::from_trusted("a"));
     assert!(!table.is_open(KEY));
 }
 
@@ -272,4 +272,67 @@ fn a_rename_concerns_all_streams_of_a_file() {
     table.rename(KEY, ShareId(0), &from, &to);
     assert_eq!(table.path(KEY, file(1)), Some(to.clone()));
     assert_eq!(table.path(STREAM, file(2)), Some(to));
+}
+
+/// The path of a named stream.
+fn of_stream() -> SharePath {
+    let name = crate::path::StreamName::new("s");
+    SharePath::from_trusted("a").with_stream(name)
+}
+
+#[test]
+fn a_named_stream_is_deleted_with_its_last_open() {
+    let table = FileTable::default();
+    let sharing = |table: &FileTable, slot| {
+        let record = record(slot, "a");
+        table.enter(STREAM, record, &attempt(everything()), &mut Notices::new())
+    };
+    enter(&table, 1).expect("the file is not open");
+    sharing(&table, 2).expect("the stream is not open");
+    sharing(&table, 3).expect("both share");
+    table.set_delete_pending(STREAM, file(2));
+    assert!(table.is_delete_pending(STREAM) && !table.is_delete_pending(KEY));
+    assert_eq!(sharing(&table, 4), Err(Status::DELETE_PENDING));
+    enter(&table, 4).expect("the file stays");
+    assert_eq!(close_stream(&table, STREAM, 2), closes(&[]));
+    let close_last = close_stream(&table, STREAM, 3);
+    assert_eq!(close_last.close, [file(3), file(2)]);
+    assert!(close_last.unlink.is_some());
+    assert_eq!(sharing(&table, 5), Err(Status::DELETE_PENDING));
+    table.forget(STREAM, &of_stream());
+    sharing(&table, 5).expect("the stream is gone, or was not removed");
+    assert!(!table.is_delete_pending(STREAM));
+}
+
+#[test]
+fn a_deleted_file_takes_its_deleted_streams_along() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file is not open");
+    let record = record(2, "a");
+    table
+        .enter(STREAM, record, &attempt(everything()), &mut Notices::new())
+        .expect("the stream is not open");
+    table.set_delete_pending(STREAM, file(2));
+    table.set_delete_pending(KEY, file(1));
+    assert_eq!(close(&table, 1), closes(&[]));
+    let close = close_stream(&table, STREAM, 2);
+    let path = SharePath::from_trusted("a");
+    assert_eq!(
+        close.unlink,
+        Some((file(1), path)),
+        "the file, not the stream"
+    );
+    table.forget(STREAM, &of_stream());
+    assert!(table.is_open(KEY), "the name is still being removed");
+    table.forget(STREAM, &SharePath::from_trusted("a"));
+    assert!(!table.is_open(KEY));
+}
+
+#[test]
+fn an_open_that_deletes_needs_streams_that_share_deletion() {
+    let table = FileTable::default();
+    enter_alone(&table, STREAM, 1).expect("the stream is not open");
+    assert_eq!(enter(&table, 2), Err(Status::SHARING_VIOLATION));
+    close_stream(&table, STREAM, 1);
+    enter(&table, 2).expect("the stream is closed");
 }

@@ -1,5 +1,6 @@
 //! QUERY_INFO of a file. \[MS-SMB2\] 3.3.5.20.1, \[MS-FSA\] 2.1.5.12
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -16,8 +17,8 @@ use wire::fscc::{
 use wire::text::utf16;
 use wire::{Status, Utf16};
 
-use crate::file::Metadata;
-use crate::path::SharePath;
+use crate::file::{Metadata, StreamEntry};
+use crate::path::{SharePath, StreamName};
 use crate::server::Server;
 use crate::server::open::{Need, Open, reparse_tag, wire_attributes};
 
@@ -90,7 +91,6 @@ pub(super) fn describe(
         FileInfoClass::NETWORK_OPEN => network_open(metadata).encode(&mut out),
         FileInfoClass::ATTRIBUTE_TAG => attribute_tag(metadata).encode(&mut out),
         FileInfoClass::ID => id(metadata).encode(&mut out),
-        FileInfoClass::STREAM => out = streams(metadata),
         _ => describe_named(class, server, open, metadata, &mut out)?,
     }
     Ok(out)
@@ -251,14 +251,15 @@ fn id(metadata: &Metadata) -> FileIdInformation {
     }
 }
 
-/// The one stream of a file; a directory has none.
-fn streams(metadata: &Metadata) -> Vec<u8> {
+/// The data streams of a file, with their type.
+pub(super) fn describe_streams(streams: &[StreamEntry]) -> Vec<u8> {
     let mut writer = StreamWriter::new(usize::MAX);
-    if !metadata.is_directory() {
-        let name = utf16("::$DATA");
+    for stream in streams {
+        let name = stream.name.as_ref().map_or("", StreamName::as_str);
+        let name = utf16(&format!(":{name}:$DATA"));
         let fits = writer.push(&FileStreamInformation {
-            stream_size: metadata.size,
-            allocation_size: metadata.allocation,
+            stream_size: stream.size,
+            allocation_size: stream.allocation,
             name: Utf16(&name),
         });
         assert!(fits, "a list without a limit has room");

@@ -104,7 +104,7 @@ fn device(context: &Context<'_>, volume: &VolumeInfo) -> FileFsDeviceInformation
 }
 
 /// The features of the file system that holds the file. Samba reports the same ones for a share
-/// without extended attributes and streams on a file system with permissions.
+/// with streams on a file system with permissions.
 fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>) {
     let mut attributes = FileSystemAttributes::CASE_PRESERVED_NAMES
         | FileSystemAttributes::UNICODE_ON_DISK
@@ -123,6 +123,10 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
         (
             kind.has_hard_links(),
             FileSystemAttributes::SUPPORTS_HARD_LINKS,
+        ),
+        (
+            volume.has_named_streams,
+            FileSystemAttributes::NAMED_STREAMS,
         ),
         (is_read_only, FileSystemAttributes::READ_ONLY_VOLUME),
         (

@@ -9,7 +9,7 @@ use wire::access::FileAttributes;
 use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
 use wire::{Status, Utf16};
 
-use super::{done, wait};
+use super::{done, stream_name, wait};
 use crate::effect::Outcome;
 use crate::file::{self, FileKey, FileOp, LocalOpen, Metadata, Operation};
 use crate::path::SharePath;
@@ -56,7 +56,14 @@ pub(super) fn start_rename(
     buffer: &[u8],
 ) -> Result<Progress<super::Step>, Status> {
     let information = FileRenameInformation::decode(buffer).map_err(malformed)?;
+    if open.is_named_stream() {
+        return stream_name::start(context, open, &information);
+    }
     let to = target(information.root_directory, information.name)?;
+    // smbtorture smb2.streams.names3
+    if context.server.files.has_open_named_stream(open.key) {
+        return Err(Status::ACCESS_DENIED);
+    }
     let step = Step {
         from: name_of(context, &open)?,
         open,
@@ -78,6 +85,10 @@ pub(super) fn start_link(
     let to = target(information.root_directory, information.name)?;
     if open.is_directory {
         return Err(Status::FILE_IS_A_DIRECTORY);
+    }
+    // Names belong to files. Samba gives the same status.
+    if open.is_named_stream() {
+        return Err(Status::NOT_SUPPORTED);
     }
     let step = Step {
         from: name_of(context, &open)?,
@@ -223,7 +234,7 @@ impl Step {
             Stage::Change => {
                 let outcome = outcome.expect_file();
                 self.reported(context, outcome)?.expect_done();
-                let filter = of_name(self.open.is_directory);
+                let filter = of_name(&self.open);
                 context.report_at(&self.open, FileAction::ADDED, filter, &self.to);
                 Ok(done())
             }
@@ -255,7 +266,7 @@ impl Step {
         } else {
             [FileAction::REMOVED, FileAction::ADDED]
         };
-        let filter = of_name(self.open.is_directory);
+        let filter = of_name(&self.open);
         let event = |action, path| Event {
             action,
             filter,
