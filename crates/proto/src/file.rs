@@ -11,6 +11,7 @@ use core::ops::Range;
 use wire::access::{AccessMask, FileAttributes};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
+use wire::reparse::ReparseTag;
 use wire::{FileTime, Status};
 
 use crate::path::{SharePath, StreamName};
@@ -52,6 +53,16 @@ pub enum FileOp {
         /// identity.
         token: Arc<Token>,
     },
+    /// Finds the reparse point on a path on which an open stopped with STOPPED_ON_SYMLINK. Answered
+    /// with [`Outcome::Link`].
+    FindLink {
+        /// The share.
+        share: ShareId,
+        /// The identity that looks the path up.
+        token: Arc<Token>,
+        /// The path of the open, from the root of the share.
+        path: SharePath,
+    },
     /// Runs an operation on an open, with the token that the file was opened with.
     OnOpen(LocalOpen, Operation),
 }
@@ -63,7 +74,7 @@ impl FileOp {
         match self {
             Self::Open(plan) => plan.share,
             Self::Reopen(plan) => plan.share,
-            Self::FindRoot { share, token: _ } => *share,
+            Self::FindRoot { share, .. } | Self::FindLink { share, .. } => *share,
             Self::OnOpen(file, _) => file.share,
         }
     }
@@ -155,6 +166,24 @@ pub enum Operation {
     /// Lists the data streams of the file: the unnamed one, which a directory lacks, and the named
     /// ones. Answered with [`Outcome::Streams`].
     ListStreams,
+    /// Reads the reparse point of the file. Answered with [`Outcome::Reparse`], or with
+    /// NOT_A_REPARSE_POINT.
+    ReadReparse,
+    /// Makes the file a reparse point. Answered with [`Outcome::Done`], with
+    /// IO_REPARSE_TAG_MISMATCH if the file has a reparse point with another tag, and with
+    /// DIRECTORY_NOT_EMPTY.
+    SetReparse {
+        /// The tag of the reparse point, which is also in `data`.
+        tag: ReparseTag,
+        /// The encoded reparse point (REPARSE_DATA_BUFFER).
+        data: Vec<u8>,
+    },
+    /// Removes the reparse point of the file. Answered with [`Outcome::Done`], or with
+    /// NOT_A_REPARSE_POINT or IO_REPARSE_TAG_MISMATCH.
+    RemoveReparse {
+        /// The tag that the reparse point must have.
+        tag: ReparseTag,
+    },
     /// Removes a name from its directory if it still names this file. Answered with
     /// [`Outcome::Done`]. The core passes the name because a rename through another open may have
     /// changed it. A path with a stream removes that stream of the open's file.
@@ -245,6 +274,9 @@ pub struct OpenPlan {
     /// Disk space in bytes that the file system reserves for a new file.
     pub allocation: u64,
     /// Whether the open is for a symbolic link itself, if the name is one, instead of its target.
+    /// The server follows links of Unix within the share. An open without this flag whose path
+    /// leads through another reparse point fails with STOPPED_ON_SYMLINK; one that names it
+    /// succeeds, and the core refuses it.
     pub open_link: bool,
 }
 
@@ -404,7 +436,7 @@ pub enum FileKind {
     Directory,
     /// A symbolic link that was not followed.
     Link,
-    /// A pipe, socket or device. Listings show it; an open fails.
+    /// A pipe, socket or device. Clients see it as a reparse point.
     Special,
 }
 
@@ -442,6 +474,9 @@ pub struct Metadata {
     pub uid: u32,
     /// Group ID of the Unix group.
     pub gid: u32,
+    /// The tag of the reparse point of the file; NONE for a file without one. A file with one has
+    /// the attribute REPARSE_POINT.
+    pub reparse_tag: ReparseTag,
 }
 
 impl Metadata {
@@ -483,6 +518,15 @@ pub struct StreamEntry {
     pub size: u64,
     /// Space that it occupies, in bytes.
     pub allocation: u64,
+}
+
+/// A reparse point on a path, on which an open stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundLink {
+    /// Number of components of the path up to the reparse point, with its own name.
+    pub depth: usize,
+    /// The encoded reparse point (REPARSE_DATA_BUFFER).
+    pub data: Vec<u8>,
 }
 
 /// The result of a successful open: the file, its access rights and its metadata.
@@ -655,6 +699,10 @@ pub enum Outcome {
     Handle(FileHandle),
     /// Answers [`Operation::ListStreams`]: the data streams of the file.
     Streams(Vec<StreamEntry>),
+    /// Answers [`Operation::ReadReparse`]: the encoded reparse point (REPARSE_DATA_BUFFER).
+    Reparse(Vec<u8>),
+    /// Answers [`FileOp::FindLink`]: the reparse point, or `None` if the path has none any more.
+    Link(Option<FoundLink>),
     /// Answers [`Operation::Volume`]: size and properties of the file system.
     Volume(VolumeInfo),
 }
@@ -751,6 +799,24 @@ impl Outcome {
             panic!("the operation expects Handle, the driver answered {self:?}");
         };
         handle
+    }
+
+    /// Returns the encoded reparse point in [`Outcome::Reparse`]. Panics for another variant: a bug
+    /// of the I/O driver.
+    pub fn expect_reparse(self) -> Vec<u8> {
+        let Self::Reparse(data) = self else {
+            panic!("the operation expects Reparse, the driver answered {self:?}");
+        };
+        data
+    }
+
+    /// Returns the reparse point on a path in [`Outcome::Link`]. Panics for another variant: a bug
+    /// of the I/O driver.
+    pub fn expect_link(self) -> Option<FoundLink> {
+        let Self::Link(found) = self else {
+            panic!("the operation expects Link, the driver answered {self:?}");
+        };
+        found
     }
 
     /// Returns the data streams of a file in [`Outcome::Streams`]. Panics for another variant: a

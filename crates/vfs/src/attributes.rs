@@ -15,8 +15,10 @@ pub const SETTABLE: FileAttributes = FileAttributes(
         | FileAttributes::NOT_CONTENT_INDEXED.0,
 );
 
-/// The stored attributes. Only FSCTL_SET_SPARSE changes SPARSE_FILE. \[MS-FSCC\] 2.3.69
-const STORED: FileAttributes = FileAttributes(SETTABLE.0 | FileAttributes::SPARSE_FILE.0);
+/// The stored attributes that have functions of their own: FSCTL_SET_SPARSE changes SPARSE_FILE,
+/// FSCTL_SET_REPARSE_POINT and FSCTL_DELETE_REPARSE_POINT change REPARSE_POINT. \[MS-FSCC\] 2.3
+const KEPT: FileAttributes =
+    FileAttributes(FileAttributes::SPARSE_FILE.0 | FileAttributes::REPARSE_POINT.0);
 
 /// Returns the attributes that the server stores when a client requests the attributes `asked`:
 /// those in [`SETTABLE`], without the others.
@@ -25,17 +27,29 @@ pub fn settable(asked: FileAttributes) -> FileAttributes {
 }
 
 /// Returns the attributes to store after a client has set the attributes `asked` on a file with the
-/// attributes `are`: the settable part of `asked`, and SPARSE_FILE if it is in `are`.
+/// attributes `are`: the settable part of `asked`, and those of `are` that have functions of their
+/// own, such as SPARSE_FILE.
 pub fn replaced(are: FileAttributes, asked: FileAttributes) -> FileAttributes {
-    settable(asked) | are & FileAttributes::SPARSE_FILE
+    settable(asked) | are & KEPT
+}
+
+/// Returns the attributes to store after FSCTL_SET_REPARSE_POINT or FSCTL_DELETE_REPARSE_POINT on a
+/// file with the attributes `are`: with REPARSE_POINT if `is_reparse` is true, otherwise without it.
+pub fn with_reparse(are: FileAttributes, is_reparse: bool) -> FileAttributes {
+    let others = replaced(are, are).without(FileAttributes::REPARSE_POINT);
+    match is_reparse {
+        true => others | FileAttributes::REPARSE_POINT,
+        false => others,
+    }
 }
 
 /// Returns the attributes to store after FSCTL_SET_SPARSE on a file with the attributes `are`: with
 /// SPARSE_FILE if `is_sparse` is true, otherwise without it.
 pub fn with_sparse(are: FileAttributes, is_sparse: bool) -> FileAttributes {
+    let others = replaced(are, are).without(FileAttributes::SPARSE_FILE);
     match is_sparse {
-        true => settable(are) | FileAttributes::SPARSE_FILE,
-        false => settable(are),
+        true => others | FileAttributes::SPARSE_FILE,
+        false => others,
     }
 }
 
@@ -55,9 +69,12 @@ pub fn of_new(asked: FileAttributes, kind: FileKind) -> FileAttributes {
 /// dot, as with Samba's option `hide dot files`.
 pub fn shown(stored: FileAttributes, kind: FileKind, name: &str, hide_dot: bool) -> FileAttributes {
     let mut shown = match kind {
-        FileKind::Directory => stored & SETTABLE | FileAttributes::DIRECTORY,
-        FileKind::Link => stored & SETTABLE | FileAttributes::REPARSE_POINT,
-        FileKind::File | FileKind::Special => stored & STORED,
+        FileKind::Directory => {
+            let reparse = stored & FileAttributes::REPARSE_POINT;
+            stored & SETTABLE | reparse | FileAttributes::DIRECTORY
+        }
+        FileKind::Link | FileKind::Special => stored & SETTABLE | FileAttributes::REPARSE_POINT,
+        FileKind::File => replaced(stored, stored),
     };
     if hide_dot && name.starts_with('.') && name != "." && name != ".." {
         shown |= FileAttributes::HIDDEN;
@@ -86,6 +103,17 @@ mod tests {
         let shown_as = |kind| shown(sparse, kind, "name", true);
         assert_eq!(shown_as(FileKind::File), sparse);
         assert_eq!(shown_as(FileKind::Directory), FileAttributes::DIRECTORY);
+    }
+
+    #[test]
+    fn only_its_own_functions_touch_a_reparse_point() {
+        let (reparse, hidden) = (FileAttributes::REPARSE_POINT, FileAttributes::HIDDEN);
+        assert_eq!(settable(reparse | hidden), hidden);
+        assert_eq!(replaced(reparse, hidden), reparse | hidden);
+        assert_eq!(with_reparse(hidden, true), reparse | hidden);
+        assert_eq!(with_reparse(reparse | hidden, false), hidden);
+        let directory = shown(reparse, FileKind::Directory, "name", true);
+        assert_eq!(directory, reparse | FileAttributes::DIRECTORY);
     }
 
     #[test]

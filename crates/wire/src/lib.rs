@@ -49,6 +49,7 @@ pub mod posix;
 pub mod query_directory;
 pub mod query_info;
 pub mod read;
+pub mod reparse;
 pub mod rpc;
 pub mod security;
 pub mod server_to_client_notification;

@@ -207,6 +207,15 @@ open_enum! {
         NETWORK_SESSION_EXPIRED = 0xC000_035C,
         /// The file has no reparse point.
         NOT_A_REPARSE_POINT = 0xC000_0275,
+        /// The tag of a reparse point is reserved.
+        IO_REPARSE_TAG_INVALID = 0xC000_0276,
+        /// The file has a reparse point with another tag.
+        IO_REPARSE_TAG_MISMATCH = 0xC000_0277,
+        /// The data of a reparse point are not valid.
+        IO_REPARSE_DATA_INVALID = 0xC000_0278,
+        /// The file has a reparse point that only its client can interpret: the client must open
+        /// the reparse point itself.
+        IO_REPARSE_TAG_NOT_HANDLED = 0xC000_0279,
         /// The request is not valid in the present state of the authentication or session.
         REQUEST_OUT_OF_SEQUENCE = 0xC000_042A,
         /// The file is temporarily not available.

@@ -10,6 +10,7 @@ mod contexts;
 mod durable;
 mod oplock;
 mod reconnect;
+mod reparse;
 mod replayed;
 mod wanted;
 
@@ -59,6 +60,9 @@ pub(crate) enum Step {
     Reconnecting(Box<reconnect::Attempt>),
     /// The file system reads the metadata again, for the response to a replay or a reconnect.
     Replaying(Box<Replayed>),
+    /// The path leads through a reparse point or to one, which the file system reads for the
+    /// response.
+    Stopped(Box<reparse::Stop>),
 }
 
 /// An open that is in the table of open files, but not yet in that of its session.
@@ -141,6 +145,7 @@ impl Step {
         match self {
             Self::Opening(wanted) => match outcome.expect_file() {
                 Ok(outcome) => enter(context, *wanted, outcome.expect_opened()),
+                Err(Status::STOPPED_ON_SYMLINK) => Ok(reparse::find(context, *wanted)),
                 Err(status) => {
                     context.report_denied(status, || {
                         let access = wanted.access | wanted.implied_access();
@@ -173,6 +178,7 @@ impl Step {
                 outcome.expect_woken()?;
                 attempt.run(context)
             }
+            Self::Stopped(stop) => stop.answer(context, outcome).map(Progress::Done),
             Self::Replaying(replayed) => {
                 let metadata = outcome.expect_file().map(file::Outcome::expect_metadata);
                 replayed.answer(context, metadata)
@@ -189,6 +195,9 @@ fn enter(
 ) -> Result<Progress<Step>, Status> {
     // Made on an earlier try.
     opened.created |= wanted.is_made;
+    if reparse::is_in_the_way(&wanted, &opened) {
+        return reparse::stop_at(context, wanted, &opened);
+    }
     let granted = match admit::admit(&wanted, &opened, &context.tree) {
         Ok(granted) => granted,
         Err(status) => {

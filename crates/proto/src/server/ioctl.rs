@@ -1,7 +1,7 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
 //! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, sparse
-//! ranges, object ids, compression (always none), reparse points (never one) and resilient opens.
+//! ranges, object ids, compression (always none), reparse points and resilient opens.
 //! Other functions fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$,
 //! INVALID_DEVICE_REQUEST elsewhere.
 
@@ -50,7 +50,7 @@ impl Step {
             Self::AllocatedRanges(step) => step.resume(outcome).map(Progress::Done),
             Self::CopyChunk(step) => step.resume(context, outcome),
             Self::Ending(ending) => ending.resume(context, outcome).map(Progress::widen),
-            Self::ReparsePoint(step) => Err(step.resume(outcome)),
+            Self::ReparsePoint(step) => step.resume(context, outcome).map(Progress::Done),
             Self::Sparse(step) => step.resume(context, outcome).map(Progress::Done),
             Self::ZeroData(step) => step.resume(context, outcome),
         }
@@ -92,6 +92,12 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         }
         CtlCode::GET_REPARSE_POINT if is_disk => {
             reparse_point::get(context, &request).map(Progress::widen)
+        }
+        CtlCode::SET_REPARSE_POINT if is_disk => {
+            reparse_point::set(context, &request).map(Progress::widen)
+        }
+        CtlCode::DELETE_REPARSE_POINT if is_disk => {
+            reparse_point::delete(context, &request).map(Progress::widen)
         }
         CtlCode::SRV_REQUEST_RESUME_KEY if is_disk => {
             resume_key::start(context, &request).map(Progress::Done)

@@ -242,18 +242,6 @@ pub(crate) fn wire_attributes(metadata: &Metadata) -> FileAttributes {
     }
 }
 
-/// IO_REPARSE_TAG_SYMLINK. \[MS-FSCC\] 2.1.2.1
-const REPARSE_TAG_SYMLINK: u32 = 0xA000_000C;
-
-/// The reparse tag of a file; 0 for none. Only an unresolved symbolic link has one.
-pub(crate) fn reparse_tag(metadata: &Metadata) -> u32 {
-    if metadata.attributes.contains(FileAttributes::REPARSE_POINT) {
-        REPARSE_TAG_SYMLINK
-    } else {
-        0
-    }
-}
-
 /// The status for a request that cannot be decoded. \[MS-SMB2\] 3.3.5.2.6
 pub(crate) fn malformed(_: DecodeError) -> Status {
     Status::INVALID_PARAMETER

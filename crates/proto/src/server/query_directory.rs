@@ -19,7 +19,7 @@ use crate::file::{DirectoryEntry, DirectoryPlan, FileOp, Operation, Select};
 use crate::path::MAX_COMPONENT_UNITS;
 use crate::pattern::Pattern;
 use crate::server::context::{Context, Progress, Reply};
-use crate::server::open::{Enumeration, Need, Open, malformed, reparse_tag, wire_attributes};
+use crate::server::open::{Enumeration, Need, Open, malformed, wire_attributes};
 
 /// Maximum number of entries in a batch, and so of the entries that an open buffers.
 const MAX_BATCH: usize = 1024;
@@ -277,7 +277,7 @@ fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
         end_of_file: metadata.size,
         allocation_size: metadata.allocation,
         attributes: wire_attributes(metadata),
-        reparse_tag: reparse_tag(metadata),
+        reparse_tag: metadata.reparse_tag.0,
         file_id: metadata.file_id(),
         // No 8.3 names, no extended attributes, and no place that lasts.
         short_name: Utf16(&[]),

@@ -24,6 +24,7 @@ use wire::access::{
 use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
 use wire::lock::{LockElement, LockFlags};
+use wire::reparse::ReparseTag;
 use wire::smbd::BufferDescriptorV1;
 use wire::text::utf16;
 use wire::{
@@ -528,6 +529,7 @@ impl Disk {
             mode: 0o100_644,
             uid: 1000,
             gid: 1000,
+            reparse_tag: ReparseTag::NONE,
         };
         self.files.insert(name.to_lowercase(), metadata);
     }
@@ -556,6 +558,7 @@ impl Disk {
             let text = match operation {
                 FileOp::Open(_) | FileOp::Reopen(_) => "Open".to_string(),
                 FileOp::FindRoot { .. } => "FindRoot".to_string(),
+                FileOp::FindLink { .. } => "FindLink".to_string(),
                 FileOp::OnOpen(_, operation) => alloc::format!("{operation:?}"),
             };
             let end = text.find([' ', '(']).unwrap_or(text.len());
@@ -636,6 +639,7 @@ impl Disk {
             FileOp::Open(plan) => return self.open(&plan),
             FileOp::Reopen(_) => return Err(Status::NOT_SUPPORTED),
             FileOp::FindRoot { .. } => return Ok(file::Outcome::Done),
+            FileOp::FindLink { .. } => return Ok(file::Outcome::Link(None)),
             FileOp::OnOpen(file, operation) => (file, operation),
         };
         match operation {
@@ -672,7 +676,12 @@ impl Disk {
                 Ok(file::Outcome::Done)
             }
             Operation::ReadDirectory(plan) => self.list(plan.restart, plan.limit as usize),
-            Operation::ReadHandle | Operation::RenameStream { .. } => Err(Status::NOT_SUPPORTED),
+            Operation::ReadHandle
+            | Operation::RenameStream { .. }
+            | Operation::SetReparse { .. } => Err(Status::NOT_SUPPORTED),
+            Operation::ReadReparse | Operation::RemoveReparse { .. } => {
+                Err(Status::NOT_A_REPARSE_POINT)
+            }
             Operation::ListStreams => {
                 let Metadata {
                     size, allocation, ..

@@ -11,6 +11,7 @@ mod list;
 mod names;
 mod open;
 mod ranges;
+mod reparse;
 mod streams;
 mod tree;
 
@@ -257,6 +258,9 @@ impl State {
             FileOp::Open(plan) => return self.open(plan).map(Outcome::Opened),
             FileOp::Reopen(plan) => return self.reopen(plan).map(Outcome::Opened),
             FileOp::FindRoot { .. } => return Ok(Outcome::Done),
+            FileOp::FindLink { token, path, .. } => {
+                return Ok(Outcome::Link(self.first_reparse(token, path)));
+            }
             FileOp::OnOpen(file, operation) => (*file, operation),
         };
         match operation {
@@ -284,6 +288,9 @@ impl State {
             },
             Operation::RenameStream { to, replace } => self.rename_stream(file, to, *replace),
             Operation::ListStreams => self.list_streams(file),
+            Operation::ReadReparse => self.read_reparse(file),
+            Operation::SetReparse { tag, data } => self.set_reparse(file, *tag, data),
+            Operation::RemoveReparse { tag } => self.remove_reparse(file, *tag),
             Operation::CheckEmpty => self.check_empty(file),
             Operation::CheckDelete => self.check_delete(file),
             Operation::LookUp { path } => self.look_up(file, path),

@@ -17,7 +17,15 @@ impl State {
         if let Some(stream) = plan.path.stream() {
             return self.open_stream(plan, stream);
         }
-        let (location, node) = self.tree.find(&plan.token, &plan.path)?;
+        let found = self.tree.find(&plan.token, &plan.path);
+        let is_missing = match &found {
+            Err(status) => *status == Status::OBJECT_PATH_NOT_FOUND,
+            Ok((_, node)) => node.is_none(),
+        };
+        if is_missing && self.first_reparse(&plan.token, &plan.path).is_some() {
+            return Err(Status::STOPPED_ON_SYMLINK);
+        }
+        let (location, node) = found?;
         match node {
             Some(node) => self.open_existing(plan, location, node),
             None => self.create(plan, location),

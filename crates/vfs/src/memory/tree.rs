@@ -6,6 +6,7 @@ use proto::file::{FileKey, FileKind, Metadata, StreamId, VolumeId};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::FileAttributes;
+use wire::reparse::{ReparsePoint, ReparseTag};
 use wire::{FileTime, Status};
 
 use super::bytes::{Bytes, PAGE};
@@ -38,6 +39,8 @@ pub(crate) struct Node {
     pub(crate) reserved: u64,
     /// The named streams by folded name. Each is a node with data and without attributes.
     pub(crate) streams: BTreeMap<String, Child>,
+    /// The encoded reparse point.
+    pub(crate) reparse: Option<Vec<u8>>,
 }
 
 /// The contents of a node.
@@ -131,6 +134,7 @@ impl Tree {
             opens: 0,
             reserved: 0,
             streams: BTreeMap::new(),
+            reparse: None,
         };
         self.nodes.insert(id, node);
         id
@@ -170,6 +174,7 @@ impl Tree {
             mode: node.mode | type_bits,
             uid: node.uid,
             gid: node.gid,
+            reparse_tag: node.reparse_tag(),
         }
     }
 
@@ -355,6 +360,13 @@ impl Tree {
 }
 
 impl Node {
+    /// The tag of the reparse point.
+    pub(crate) fn reparse_tag(&self) -> ReparseTag {
+        let reparse = self.reparse.as_deref();
+        let decoded = reparse.and_then(|data| ReparsePoint::decode(data).ok());
+        decoded.map_or(ReparseTag::NONE, |reparse| reparse.tag)
+    }
+
     /// The kind of the node: file or directory.
     pub(crate) fn kind(&self) -> FileKind {
         match &self.content {

@@ -115,7 +115,8 @@ impl Posix {
         }
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
         let is = self.metadata(file.file_ref(), &stat, "");
-        let stored = attributes::of_new(asked, FileKind::File);
+        let kept = is.attributes & FileAttributes::REPARSE_POINT;
+        let stored = attributes::of_new(asked, FileKind::File) | kept;
         let info = DosInfo {
             attributes: Some(stored),
             created: Some(is.created),

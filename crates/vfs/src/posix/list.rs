@@ -20,6 +20,7 @@ use super::Posix;
 use super::directory::Run;
 use super::file::{Listing, Location, OpenFile};
 use super::file_ref::FileRef;
+use super::reparse;
 use super::scan::BUFFER;
 use super::stat::{Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes};
 use super::volume::Volume;
@@ -192,7 +193,13 @@ impl<'a> Lister<'a> {
                     FileKind::File | FileKind::Directory | FileKind::Special => {
                         let volume = self.volume(&on_disk, &stat);
                         let stored = self.stored(&on_disk, &volume, &stat);
-                        self.posix.metadata_with(&volume, &stat, stored, name)
+                        let mut metadata = self.posix.metadata_with(&volume, &stat, stored, name);
+                        if reparse::is_stored(&metadata) {
+                            // `stored` has left the path of the entry.
+                            let tag = reparse::read_tag_at(&self.path, self.run.token);
+                            reparse::describe(&mut metadata, tag);
+                        }
+                        metadata
                     }
                 }
             }

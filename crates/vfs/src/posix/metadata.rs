@@ -10,6 +10,7 @@ use wire::access::FileAttributes;
 
 use super::Posix;
 use super::file_ref::FileRef;
+use super::reparse;
 use super::stat::{Stat, as_server, by_descriptor, kind_of, supports_attributes};
 use super::volume::Volume;
 use crate::attributes;
@@ -22,10 +23,15 @@ impl Posix {
     /// The metadata of a file under a name.
     pub(super) fn metadata(&self, of: FileRef<'_>, stat: &Stat, name: &str) -> Metadata {
         let stored = stored(of, stat);
-        self.metadata_with(of.volume, stat, stored, name)
+        let mut metadata = self.metadata_with(of.volume, stat, stored, name);
+        if reparse::is_stored(&metadata) {
+            reparse::describe(&mut metadata, reparse::read_tag(of));
+        }
+        metadata
     }
 
-    /// The metadata of a file under a name, with the given DOS attributes.
+    /// The metadata of a file under a name, with the given DOS attributes. The tag of a stored
+    /// reparse point is missing.
     pub(super) fn metadata_with(
         &self,
         volume: &Volume,
@@ -72,6 +78,7 @@ impl Posix {
             mode: u32::from(stx_mode),
             uid: stx_uid,
             gid: stx_gid,
+            reparse_tag: reparse::tag_of_kind(kind),
         }
     }
 }

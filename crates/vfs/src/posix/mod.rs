@@ -44,6 +44,7 @@ mod metadata;
 mod names;
 mod open;
 mod ranges;
+mod reparse;
 mod root;
 mod scan;
 mod sectors;
@@ -223,6 +224,7 @@ impl Posix {
                 self.find_root(token, effort)?;
                 Ok(Outcome::Done)
             }
+            FileOp::FindLink { token, path, .. } => self.find_link(token, path, effort),
             FileOp::OnOpen(file, Operation::Close) => self.close(*file, effort),
             FileOp::OnOpen(_, Operation::CopyRange(_)) if effort == Effort::Cached => {
                 Err(Stop::WouldBlock)
@@ -269,6 +271,9 @@ impl Posix {
             },
             Operation::RenameStream { to, replace } => self.rename_stream(file, to, *replace),
             Operation::ListStreams => self.list_streams(file),
+            Operation::ReadReparse => self.read_reparse(file),
+            Operation::SetReparse { tag, data } => self.set_reparse(file, *tag, data, run),
+            Operation::RemoveReparse { tag } => self.remove_reparse(file, *tag),
             Operation::CheckEmpty => self.check_empty(file, run),
             Operation::CheckDelete => self.check_delete(file, run),
             Operation::LookUp { path } => self.look_up(path, run),

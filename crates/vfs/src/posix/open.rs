@@ -15,6 +15,7 @@ use super::basic::keep;
 use super::directory::{Entry, Parent, RACES, Run, open_name};
 use super::file::{DirectDescriptor, Listing, Location, OpenFile};
 use super::file_ref::FileRef;
+use super::reparse::Missing;
 use super::stat::{Stat, by_descriptor, kind_of, stat};
 use super::volume::Volume;
 use crate::errno::{Context, status};
@@ -84,8 +85,22 @@ impl Posix {
         opened
     }
 
-    /// Opens or creates the file of a plan.
+    /// Opens or creates the file of a plan. An open that fails because a directory of the path is
+    /// missing has stopped if one of them is a reparse point.
     pub(super) fn open_file(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Prepared> {
+        let opened = self.open_path(plan, run);
+        let missing = match &opened {
+            Err(Stop::Failed(Status::OBJECT_PATH_NOT_FOUND)) => Missing::Directory,
+            Err(Stop::Failed(Status::OBJECT_NAME_NOT_FOUND)) => Missing::Name,
+            _ => return opened,
+        };
+        match self.leads_through_reparse(&plan.path, missing, run)? {
+            true => Err(Status::STOPPED_ON_SYMLINK.into()),
+            false => opened,
+        }
+    }
+
+    fn open_path(&self, plan: &OpenPlan, run: Run<'_>) -> Step<Prepared> {
         if plan.path.is_root() {
             return self.open_root(plan, run);
         }

@@ -9,6 +9,7 @@ mod handles;
 mod names;
 mod opening;
 mod ranges;
+mod reparse;
 mod rights;
 mod share;
 mod streams;
@@ -136,6 +137,12 @@ promises! {
         the_parent_of_the_root_is_the_root,
         a_file_is_not_listed,
         a_listing_survives_removals,
+    }
+    reparse {
+        a_reparse_point_is_set_and_removed,
+        a_listing_has_the_tags_of_reparse_points,
+        only_an_empty_directory_becomes_a_reparse_point,
+        an_open_stops_on_a_reparse_point_of_its_path,
     }
     streams {
         a_stream_has_bytes_of_its_own,

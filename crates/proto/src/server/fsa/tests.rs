@@ -276,7 +276,7 @@ fn a_rename_concerns_all_streams_of_a_file() {
 
 /// The path of a named stream.
 fn of_stream() -> SharePath {
-    let name = crate::path::StreamName::new("s");
+    let name = StreamName::new("s");
     SharePath::from_trusted("a").with_stream(name)
 }
 

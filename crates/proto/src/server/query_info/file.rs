@@ -20,7 +20,7 @@ use wire::{Status, Utf16};
 use crate::file::{Metadata, StreamEntry};
 use crate::path::{SharePath, StreamName};
 use crate::server::Server;
-use crate::server::open::{Need, Open, reparse_tag, wire_attributes};
+use crate::server::open::{Need, Open, wire_attributes};
 
 /// Whether the class is one that can be asked, by this open and with this buffer.
 pub(super) fn check(
@@ -112,7 +112,7 @@ fn describe_named(
             all(server, open, metadata, &name).encode(out);
         }
         FileInfoClass::NAME => put_name(&absolute(&path), out),
-        FileInfoClass::NORMALIZED_NAME => put_name(&path.to_wire(), out),
+        FileInfoClass::NORMALIZED_NAME => put_name(normalized(&path.to_wire()), out),
         FileInfoClass::ALTERNATE_NAME if is_short(path.name()) => put_name(path.name(), out),
         // [MS-FSA] 2.1.5.12.3: there are no 8.3 names but those that are so by themselves.
         FileInfoClass::ALTERNATE_NAME => return Err(Status::OBJECT_NAME_NOT_FOUND),
@@ -131,6 +131,11 @@ fn absolute(path: &SharePath) -> String {
     let mut name = String::from("\\");
     name.push_str(&path.to_wire());
     name
+}
+
+/// A name without the type of a stream. smbtorture smb2.getinfo.normalized
+fn normalized(name: &str) -> &str {
+    name.strip_suffix(":$DATA").unwrap_or(name)
 }
 
 /// Whether a name is of the 8.3 form as it is.
@@ -240,7 +245,7 @@ fn network_open(metadata: &Metadata) -> FileNetworkOpenInformation {
 fn attribute_tag(metadata: &Metadata) -> FileAttributeTagInformation {
     FileAttributeTagInformation {
         attributes: wire_attributes(metadata),
-        reparse_tag: reparse_tag(metadata),
+        reparse_tag: metadata.reparse_tag.0,
     }
 }
 

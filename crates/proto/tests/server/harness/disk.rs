@@ -195,6 +195,7 @@ impl Disk {
                 _,
                 Operation::Flush | Operation::CheckEmpty | Operation::CheckDelete,
             ) => Ok(file::Outcome::Done),
+            FileOp::OnOpen(_, Operation::ReadReparse) => Err(Status::NOT_A_REPARSE_POINT),
             _ => Err(Status::NOT_SUPPORTED),
         }
     }

@@ -1,0 +1,123 @@
+//! A CREATE whose path leads through a reparse point or to one. \[MS-SMB2\] 3.3.5.9,
+//! \[MS-FSA\] 2.1.5.1
+//!
+//! The server follows no reparse point: its client does. For a symbolic link the response has the
+//! target and the length of the path after the link.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use wire::Status;
+use wire::access::CreateOptions;
+use wire::dialect::Dialect;
+use wire::error_response::{self, ErrorContext, ErrorId, SymlinkError, SymlinkFlags};
+use wire::reparse::{ReparsePoint, ReparseTag, Symlink};
+
+use super::wanted::Wanted;
+use super::{Step, admit};
+use crate::effect::Outcome;
+use crate::file::{FileOp, FoundLink, LocalOpen, Opened, Operation};
+use crate::server::context::{Context, Progress, Reply};
+
+/// A request that has stopped on a reparse point.
+pub(crate) struct Stop {
+    wanted: Wanted,
+    /// The open of the reparse point if it is the file itself; `None` for a directory of the path.
+    file: Option<LocalOpen>,
+}
+
+/// Whether the opened file is a reparse point that the client did not ask for.
+pub(super) fn is_in_the_way(wanted: &Wanted, opened: &Opened) -> bool {
+    let opens_it = wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT);
+    !opens_it && opened.metadata.reparse_tag != ReparseTag::NONE
+}
+
+/// The opened file is a reparse point: closes it again, and reads it for the response if it is a
+/// symbolic link of Windows. Only the client can interpret the others.
+pub(super) fn stop_at(
+    context: &mut Context<'_>,
+    wanted: Wanted,
+    opened: &Opened,
+) -> Result<Progress<Step>, Status> {
+    if opened.metadata.reparse_tag != ReparseTag::SYMLINK {
+        admit::discard(context, &wanted, opened);
+        return Err(Status::IO_REPARSE_TAG_NOT_HANDLED);
+    }
+    let read = FileOp::OnOpen(opened.file, Operation::ReadReparse);
+    let file = Some(opened.file);
+    let stop = Step::Stopped(Box::new(Stop { wanted, file }));
+    Ok(context.wait(read, stop))
+}
+
+/// A directory of the path is a reparse point: finds out which.
+pub(super) fn find(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
+    let find = FileOp::FindLink {
+        share: context.tree.share.id,
+        token: context.token(),
+        path: wanted.path.clone(),
+    };
+    let file = None;
+    context.wait(find, Step::Stopped(Box::new(Stop { wanted, file })))
+}
+
+impl Stop {
+    /// The response.
+    pub(super) fn answer(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Reply, Status> {
+        if let Some(file) = self.file {
+            context.run(FileOp::OnOpen(file, Operation::Close));
+        }
+        let outcome = outcome.expect_file()?;
+        let found = match self.file {
+            Some(_) => Some(FoundLink {
+                depth: self.wanted.path.components().count(),
+                data: outcome.expect_reparse(),
+            }),
+            None => outcome.expect_link(),
+        };
+        // Another client removed the link in the meantime.
+        let found = found.ok_or(Status::OBJECT_PATH_NOT_FOUND)?;
+        let reparse = ReparsePoint::decode(&found.data);
+        let reparse = reparse.map_err(|_| Status::IO_REPARSE_DATA_INVALID)?;
+        if reparse.tag != ReparseTag::SYMLINK {
+            return Err(Status::IO_REPARSE_TAG_NOT_HANDLED);
+        }
+        let link = Symlink::decode(reparse.data).map_err(|_| Status::IO_REPARSE_DATA_INVALID)?;
+        let error = SymlinkError {
+            unparsed_path_length: unparsed(&self.wanted, found.depth),
+            flags: match link.is_relative {
+                true => SymlinkFlags::RELATIVE,
+                false => SymlinkFlags::NONE,
+            },
+            substitute_name: link.substitute_name,
+            print_name: link.print_name,
+        };
+        Ok(reply(context.dialect, &error.encode()))
+    }
+}
+
+/// The length in bytes of the path after the link, with the separator in front.
+fn unparsed(wanted: &Wanted, depth: usize) -> u16 {
+    let units = |name: &str| name.encode_utf16().count() + 1;
+    let mut units: usize = wanted.path.components().skip(depth).map(units).sum();
+    if let Some(stream) = wanted.path.stream() {
+        units += stream.as_str().encode_utf16().count() + 1;
+    }
+    u16::try_from(units * 2).unwrap_or(u16::MAX)
+}
+
+fn reply(dialect: Dialect, data: &[u8]) -> Reply {
+    let contexts: Vec<u8> = error_response::encode_contexts(&[ErrorContext {
+        error_id: ErrorId::DEFAULT,
+        data,
+    }]);
+    let in_context = dialect == Dialect::SMB_3_1_1;
+    let response = error_response::Response {
+        context_count: u8::from(in_context),
+        error_data: if in_context { &contexts } else { data },
+    };
+    Reply::with_status(Status::STOPPED_ON_SYMLINK, |out| response.encode(out))
+}

@@ -1,0 +1,283 @@
+//! Reparse points: data that clients attach to files, such as the targets of symbolic links.
+//!
+//! They are stored as Samba stores them: the extended attribute `user.SmbReparse` has the encoded
+//! reparse point, and the DOS attributes have REPARSE_POINT. Samba accepts them on regular files
+//! only; on Windows directories have them too, and so here. Links and special files of Unix are
+//! shown as reparse points.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use proto::file::{FileKind, FoundLink, Metadata, Outcome};
+use proto::path::SharePath;
+use proto::token::Token;
+use rustix::fs::{
+    FileType, OFlags, XattrFlags, fstat, getxattr, lgetxattr, major, minor, readlinkat,
+    removexattr, setxattr,
+};
+use rustix::io::Errno;
+use wire::Status;
+use wire::access::FileAttributes;
+use wire::reparse::{self, NfsFile, REPARSE_MAX, ReparsePoint, ReparseTag};
+
+use super::Posix;
+use super::directory::Run;
+use super::file::OpenFile;
+use super::file_ref::FileRef;
+use super::stat::{as_server, by_descriptor, stat, supports_attributes};
+use crate::dosattrib::DosInfo;
+use crate::errno::{Context, status};
+use crate::{Effort, Step, Stop, attributes, identity};
+
+/// The attribute with the encoded reparse point. Samba uses the same one.
+const NAME: &str = "user.SmbReparse";
+
+/// The part of a path that an open did not find.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// A directory of the path.
+    Directory,
+    /// The last name.
+    Name,
+}
+
+/// The tag of a file that is a reparse point for its kind.
+pub(super) fn tag_of_kind(kind: FileKind) -> ReparseTag {
+    match kind {
+        FileKind::Link => ReparseTag::SYMLINK,
+        FileKind::Special => ReparseTag::NFS,
+        FileKind::File | FileKind::Directory => ReparseTag::NONE,
+    }
+}
+
+/// Whether a file has a stored reparse point.
+pub(super) fn is_stored(metadata: &Metadata) -> bool {
+    let can_have_one = matches!(metadata.kind, FileKind::File | FileKind::Directory);
+    can_have_one && metadata.attributes.contains(FileAttributes::REPARSE_POINT)
+}
+
+/// Completes the metadata of a file with the tag of its stored reparse point. Without a valid one,
+/// the file is none.
+pub(super) fn describe(metadata: &mut Metadata, tag: Option<ReparseTag>) {
+    match tag {
+        Some(tag) => metadata.reparse_tag = tag,
+        None => {
+            let reparse = FileAttributes::REPARSE_POINT;
+            metadata.attributes = metadata.attributes.without(reparse);
+        }
+    }
+}
+
+/// The tag of the stored reparse point of a file.
+pub(super) fn read_tag(of: FileRef<'_>) -> Option<ReparseTag> {
+    tag_of(&read(of.fd, of.token).ok()?)
+}
+
+/// The tag of the stored reparse point of the file at a path of this machine, which is not
+/// followed.
+pub(super) fn read_tag_at(path: &[u8], token: &Arc<Token>) -> Option<ReparseTag> {
+    let read = || {
+        let mut data = vec![0; REPARSE_MAX];
+        let length = lgetxattr(path, NAME, &mut data[..])?;
+        data.truncate(length);
+        Ok(data)
+    };
+    tag_of(&as_reader(token, read).ok()?)
+}
+
+fn tag_of(data: &[u8]) -> Option<ReparseTag> {
+    ReparsePoint::decode(data).ok().map(|reparse| reparse.tag)
+}
+
+/// The stored reparse point of a file.
+fn read(fd: &OwnedFd, token: &Arc<Token>) -> Result<Vec<u8>, Errno> {
+    let read = || {
+        let mut data = vec![0; REPARSE_MAX];
+        let length = getxattr(by_descriptor(fd), NAME, &mut data[..])?;
+        data.truncate(length);
+        Ok(data)
+    };
+    as_reader(token, read)
+}
+
+/// Reads with the credentials of the user, and as the server if the kernel refuses it: the reparse
+/// point is metadata, which every user receives that may look the name up.
+fn as_reader(
+    token: &Arc<Token>,
+    read: impl Fn() -> Result<Vec<u8>, Errno>,
+) -> Result<Vec<u8>, Errno> {
+    match read() {
+        Err(Errno::ACCESS | Errno::PERM) => as_server(token, read),
+        result => result,
+    }
+}
+
+impl Posix {
+    pub(super) fn read_reparse(&self, file: &OpenFile) -> Step<Outcome> {
+        if file.stream.is_some() {
+            return Err(Status::NOT_A_REPARSE_POINT.into());
+        }
+        let data = match file.kind {
+            FileKind::Link => of_link(&file.fd)?,
+            FileKind::Special => of_special(&file.fd)?,
+            FileKind::File | FileKind::Directory => {
+                let data = read(&file.fd, &file.token);
+                let data = data.map_err(|_| Status::NOT_A_REPARSE_POINT)?;
+                tag_of(&data).ok_or(Status::NOT_A_REPARSE_POINT)?;
+                data
+            }
+        };
+        Ok(Outcome::Reparse(data))
+    }
+
+    pub(super) fn set_reparse(
+        &self,
+        file: &OpenFile,
+        tag: ReparseTag,
+        data: &[u8],
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        check_tag(file, tag, true)?;
+        if file.kind == FileKind::Directory {
+            if run.effort == Effort::Cached {
+                return Err(Stop::WouldBlock);
+            }
+            self.check_empty(file, run)?;
+        }
+        let path = by_descriptor(&*file.fd);
+        change(file, || setxattr(&*path, NAME, data, XattrFlags::empty()))?;
+        self.store_reparse(file, true)
+    }
+
+    pub(super) fn remove_reparse(&self, file: &OpenFile, tag: ReparseTag) -> Step<Outcome> {
+        check_tag(file, tag, false)?;
+        let path = by_descriptor(&*file.fd);
+        change(file, || removexattr(&*path, NAME))?;
+        self.store_reparse(file, false)
+    }
+
+    /// Stores the attribute REPARSE_POINT.
+    fn store_reparse(&self, file: &OpenFile, is_reparse: bool) -> Step<Outcome> {
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
+        let is = self.metadata(file.file_ref(), &stat, "");
+        let info = DosInfo {
+            attributes: Some(attributes::with_reparse(is.attributes, is_reparse)),
+            created: Some(is.created),
+        };
+        let stored = super::metadata::store(file.file_ref(), info);
+        stored.map_err(|errno| status(errno, Context::Attributes))?;
+        Ok(Outcome::Done)
+    }
+
+    /// Whether a path leads through a reparse point. If the last name is missing, only its
+    /// directory can be one: the directory of a reparse point has no names.
+    pub(super) fn leads_through_reparse(
+        &self,
+        path: &SharePath,
+        missing: Missing,
+        run: Run<'_>,
+    ) -> Step<bool> {
+        let parent = path.parent();
+        match missing {
+            Missing::Name if parent.is_root() => Ok(false),
+            Missing::Name => Ok(self.reparse_at(&parent, run)?.is_some()),
+            Missing::Directory => Ok(self.first_reparse(path, run)?.is_some()),
+        }
+    }
+
+    /// Finds the first reparse point on a path.
+    pub(super) fn find_link(
+        &self,
+        token: &Arc<Token>,
+        path: &SharePath,
+        effort: Effort,
+    ) -> Step<Outcome> {
+        identity::assume(token)?;
+        let root = &self.root(token, effort)?;
+        let run = Run {
+            token,
+            root,
+            effort,
+        };
+        Ok(Outcome::Link(self.first_reparse(path, run)?))
+    }
+
+    fn first_reparse(&self, path: &SharePath, run: Run<'_>) -> Step<Option<FoundLink>> {
+        let mut at = SharePath::root();
+        for (index, component) in path.components().enumerate() {
+            at = at.join(component);
+            if let Some(data) = self.reparse_at(&at, run)? {
+                let depth = index + 1;
+                return Ok(Some(FoundLink { depth, data }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The stored reparse point of the file at a path; `None` if it has none or does not exist.
+    fn reparse_at(&self, path: &SharePath, run: Run<'_>) -> Step<Option<Vec<u8>>> {
+        let path = &*self.canonical(path)?;
+        let fd = match self.beneath(path, OFlags::PATH, run)? {
+            Ok(fd) => fd,
+            // The name may differ in case.
+            Err(_) => {
+                let parent = self.directory(&path.parent(), run);
+                match parent.and_then(|it| self.entry(&it.directory, path.name(), run)) {
+                    Ok(Some(entry)) => entry.fd,
+                    Err(Stop::WouldBlock) => return Err(Stop::WouldBlock),
+                    Ok(None) | Err(Stop::Failed(_)) => return Ok(None),
+                }
+            }
+        };
+        let can_have_one = stat(&fd).is_ok_and(|stat| supports_attributes(&stat));
+        let data = can_have_one.then(|| read(&fd, run.token).ok()).flatten();
+        Ok(data.filter(|data| tag_of(data).is_some()))
+    }
+}
+
+/// Fails unless the file can have a reparse point with this tag.
+fn check_tag(file: &OpenFile, tag: ReparseTag, may_be_none: bool) -> Step<()> {
+    let can_have_one = matches!(file.kind, FileKind::File | FileKind::Directory);
+    if !can_have_one || !file.volume.stores_attributes || file.stream.is_some() {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    match read_tag(file.file_ref()) {
+        Some(is) if is == tag => Ok(()),
+        Some(_) => Err(Status::IO_REPARSE_TAG_MISMATCH.into()),
+        None if may_be_none => Ok(()),
+        None => Err(Status::NOT_A_REPARSE_POINT.into()),
+    }
+}
+
+/// Runs a change of an attribute with the credentials of the user, and as the server if the kernel
+/// refuses it although the open has the right.
+fn change(file: &OpenFile, run: impl Fn() -> Result<(), Errno>) -> Step<()> {
+    let changed = match run() {
+        Err(Errno::ACCESS | Errno::PERM) if file.file_ref().may_set_attributes => {
+            as_server(&file.token, run)
+        }
+        result => result,
+    };
+    Ok(changed.map_err(|errno| status(errno, Context::Attributes))?)
+}
+
+/// A symbolic link of Unix as a reparse point.
+fn of_link(fd: &OwnedFd) -> Step<Vec<u8>> {
+    let target = readlinkat(fd, "", Vec::new());
+    let target = target.map_err(|errno| status(errno, Context::Open))?;
+    Ok(reparse::encode_unix_symlink(&target.to_string_lossy()))
+}
+
+/// A special file of Unix as a reparse point.
+fn of_special(fd: &OwnedFd) -> Step<Vec<u8>> {
+    let stat = fstat(fd).map_err(|errno| status(errno, Context::Open))?;
+    let (major, minor) = (major(stat.st_rdev), minor(stat.st_rdev));
+    let file = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => NfsFile::Fifo,
+        FileType::Socket => NfsFile::Socket,
+        FileType::CharacterDevice => NfsFile::CharacterDevice { major, minor },
+        FileType::BlockDevice => NfsFile::BlockDevice { major, minor },
+        _ => return Err(Status::NOT_A_REPARSE_POINT.into()),
+    };
+    Ok(file.encode())
+}
