@@ -167,7 +167,7 @@ impl Client {
         let blank = (0..CELLS, Filling::Stamp(Stamp::default()));
         if header.status != Status::SUCCESS {
             self.slots.remove(&opening.slot);
-            cache::leave((self.id, opening.slot), shared);
+            cache::refused((self.id, opening.slot), shared);
             if overwrites(opening.disposition) && !REFUSALS.contains(&header.status) {
                 shared.contents.wrote(None, blank, span, false);
             }

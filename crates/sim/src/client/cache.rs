@@ -43,6 +43,12 @@ pub(super) fn leave(open: opens::Holder, shared: &mut Shared<'_>) {
     lose(key, lost, shared);
 }
 
+/// A CREATE got no caching rights.
+pub(super) fn refused(open: opens::Holder, shared: &mut Shared<'_>) {
+    let (key, lost) = shared.caching.refused(open);
+    lose(key, lost, shared);
+}
+
 /// The client loses delayed writes.
 pub(super) fn lose(key: Option<u64>, lost: Vec<Delayed>, shared: &mut Shared<'_>) {
     for write in lost {
@@ -165,7 +171,7 @@ impl Client {
         };
         let state = self.slots.get(&opening.slot).map(|slot| slot.state);
         let (Some(number), Some(name), Some(State::Open)) = (opening.holder, name, state) else {
-            leave(open, shared);
+            refused(open, shared);
             return Ok(());
         };
         if let Some(holder) = shared.caching.get_mut(number) {

@@ -134,10 +134,24 @@ impl Caching {
         holder.is_some_and(Holder::is_dirty)
     }
 
-    /// An open of a holder ends. Returns the number of its file and the delayed writes that are
-    /// lost with it. A holder ends with the last open that certainly exists: if a CREATE is in
-    /// flight then, the server may have a new lease with the same key.
+    /// An open of a holder ends, or may end. Returns the number of its file and the delayed writes
+    /// that are lost with it.
+    ///
+    /// A holder ends with the last open that certainly exists. If a CREATE is in flight then, the
+    /// server may have a new lease with the same key: with another epoch, and without the breaks of
+    /// the previous one. The same is true of an open of which the client never received the
+    /// response: the server may have granted a lease for it, broken it and closed the open.
     pub(crate) fn leave(&mut self, open: opens::Holder) -> (Option<u64>, Vec<Delayed>) {
+        self.end(open, true)
+    }
+
+    /// A CREATE has failed, or has not got the requested rights: no lease began with it, unless a
+    /// break of one shows the contrary.
+    pub(crate) fn refused(&mut self, open: opens::Holder) -> (Option<u64>, Vec<Delayed>) {
+        self.end(open, false)
+    }
+
+    fn end(&mut self, open: opens::Holder, has_existed: bool) -> (Option<u64>, Vec<Delayed>) {
         let mut holders = self.holders.iter_mut();
         let found = holders.find(|(_, holder)| holder.members.contains_key(&open));
         let Some((number, holder)) = found else {
@@ -145,7 +159,10 @@ impl Caching {
         };
         holder.members.remove(&open);
         let has_open = holder.members.values().any(|is_open| *is_open);
-        let is_over = holder.members.is_empty() || (holder.is_granted && !has_open);
+        let is_posted = |name| self.posted.contains_key(&name);
+        let was_broken = holder.early.is_some() || holder.name.is_some_and(is_posted);
+        let has_begun = holder.is_granted || has_existed || was_broken;
+        let is_over = holder.members.is_empty() || (has_begun && !has_open);
         let delayed = std::mem::take(&mut holder.delayed).into_iter();
         let (lost, left): (Vec<_>, Vec<_>) = delayed.partition(|write| is_over || write.by == open);
         holder.delayed = left.into();

@@ -181,6 +181,51 @@ fn an_epoch_that_goes_back_is_found() {
     );
 }
 
+/// Adds a lease of two opens of which the responses are in flight. The notification of a break
+/// arrives before them.
+fn broken_early(caching: &mut Caching) -> u64 {
+    let mut holder = Holder::new(Some(name(1)), CLIENT, None);
+    holder.is_v2 = true;
+    holder.members.insert((CLIENT, 1), false);
+    holder.members.insert((CLIENT, 2), false);
+    let number = caching.add(holder);
+    let early = notified(1, READ | HANDLE, NONE, 2);
+    assert_eq!(caching.notified(&early, arrival(1)), Ok(None));
+    number
+}
+
+#[test]
+fn a_lease_begins_anew_after_an_open_without_a_response() {
+    let mut caching = Caching::default();
+    let number = broken_early(&mut caching);
+    let first = grant(1, READ | HANDLE, 1);
+    assert!(caching.granted(number, &first, arrival(2)).is_err());
+    // The connection of the first open is lost, and its lease ends with it: the second open has a
+    // new lease, without the break.
+    let mut caching = Caching::default();
+    let number = broken_early(&mut caching);
+    caching.leave((CLIENT, 1));
+    assert_eq!(caching.granted(number, &first, arrival(2)), Ok(None));
+    // The CREATE of the first open fails after the break of its lease.
+    let mut caching = Caching::default();
+    let number = broken_early(&mut caching);
+    caching.refused((CLIENT, 1));
+    assert_eq!(caching.granted(number, &first, arrival(2)), Ok(None));
+}
+
+#[test]
+fn a_lease_of_a_failed_create_is_that_of_the_others() {
+    let mut caching = Caching::default();
+    let mut holder = Holder::new(Some(name(1)), CLIENT, None);
+    holder.members.insert((CLIENT, 1), false);
+    holder.members.insert((CLIENT, 2), false);
+    let number = caching.add(holder);
+    caching.refused((CLIENT, 1));
+    assert!(caching.get(number).is_some());
+    caching.leave((CLIENT, 2));
+    assert!(caching.get(number).is_none());
+}
+
 #[test]
 fn a_break_of_other_rights_is_found() {
     let mut caching = Caching::default();
