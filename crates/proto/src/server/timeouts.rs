@@ -19,7 +19,7 @@ use crate::id::OpId;
 use crate::notice::{CachingBreak, LeaseBreak};
 use crate::server::Server;
 use crate::server::durability::Durability;
-use crate::server::fsa::caching::LeaseId;
+use crate::server::fsa::caching::{HolderId, LeaseId};
 use crate::server::ledger::Resource;
 use crate::server::notices::Notices;
 use crate::server::open::Open;
@@ -99,7 +99,7 @@ impl Server {
         }
         // After the insertion: either this check finds a break in progress, or the break finds the
         // open in the table.
-        if !self.may_outlive(open, durability, effects) {
+        if !self.may_outlive(session, open, effects) {
             return self.disconnected.lock().remove(id).is_none();
         }
         // The account may have ended after the session did.
@@ -114,10 +114,11 @@ impl Server {
     }
 
     /// Whether the caching rights and locks of an open permit that it outlives its session.
-    fn may_outlive(&self, open: &Open, durability: Durability, effects: &mut Effects) -> bool {
+    fn may_outlive(&self, session: &Session, open: &Open, effects: &mut Effects) -> bool {
+        let durability = open.state.lock().durability;
         let rights = self.files.unbroken_rights(open.key, open.file);
         if rights.is_none() && matches!(durability, Durability::Resilient { .. }) {
-            self.end_oplock(open, effects);
+            self.end_break(session, open, effects);
         }
         let has_locks = open.locks.count_of(open.file) > 0;
         durability.survives_with(rights.unwrap_or(LeaseState::NONE), has_locks)
@@ -137,8 +138,13 @@ impl Server {
     }
 
     /// No client can acknowledge the break of a disconnected open: a durable one ends, as soon as
-    /// the driver calls [`timeout`](Self::timeout); a resilient one loses its caching rights.
-    /// \[MS-SMB2\] 3.3.4.6, 3.3.4.7
+    /// the driver calls [`timeout`](Self::timeout); a resilient one loses its caching rights at
+    /// once, also those of a lease, and the requests that wait for the break continue.
+    ///
+    /// \[MS-SMB2\] 3.3.4.6 demands that for an oplock. For a lease, 3.3.4.7 lets the break run until
+    /// its time limit and then ends with the same state: no connection can receive the notification
+    /// or send an acknowledgment meanwhile. Where the client reconnects during the break, the
+    /// response tells it the state of the lease.
     pub(crate) fn break_disconnected(&self, caching_break: &CachingBreak, effects: &mut Effects) {
         for file_id in self.concerned(caching_break) {
             let id = file_id.persistent;
@@ -147,7 +153,7 @@ impl Server {
             };
             let durability = open.state.lock().durability;
             if matches!(durability, Durability::Resilient { .. }) {
-                self.end_oplock(&open, effects);
+                self.end_rights(&open, effects);
             } else if self.disconnected.lock().give_up(id) {
                 effects.push(Effect::ArmServerTimer);
             }
@@ -159,14 +165,33 @@ impl Server {
         match caching_break.lease {
             None => Vec::from([caching_break.file_id]),
             Some(LeaseBreak { client, key, .. }) => {
-                self.files.opens_of_lease(LeaseId { client, key })
+                let targets = self.files.targets_of_lease(LeaseId { client, key });
+                targets.into_iter().map(|target| target.file_id).collect()
             }
         }
     }
 
-    fn end_oplock(&self, open: &Open, effects: &mut Effects) {
+    /// Ends the break of the caching rights of a resilient open that loses its session. The break
+    /// of a lease continues if another session of the client has an open of the lease: it can
+    /// acknowledge the break.
+    fn end_break(&self, session: &Session, open: &Open, effects: &mut Effects) {
+        let holder = self.files.holder(open.key, open.file);
+        let lease = holder.and_then(HolderId::lease);
+        let opens = lease.map(|lease| self.files.targets_of_lease(lease));
+        let disconnected = self.disconnected.lock();
+        let has_other = opens.into_iter().flatten().any(|target| {
+            let is_connected = disconnected.get(target.file_id.persistent).is_none();
+            is_connected && target.session != session.id
+        });
+        drop(disconnected);
+        if !has_other {
+            self.end_rights(open, effects);
+        }
+    }
+
+    fn end_rights(&self, open: &Open, effects: &mut Effects) {
         let mut notices = Notices::new();
-        self.files.end_oplock(open.key, open.file, &mut notices);
+        self.files.end_rights(open.key, open.file, &mut notices);
         self.post(notices, effects);
     }
 }

@@ -19,6 +19,7 @@ mod channel_loss_undoes_no_write;
 mod compound_members_resolve_ids_when_they_run;
 mod copies_end_with_their_request;
 mod credits_are_a_window;
+mod disconnected_opens_lose_broken_leases;
 mod durable_opens_outlive_a_lost_session;
 mod encrypted_requests_get_encrypted_responses;
 mod garbage_ends_the_connection;

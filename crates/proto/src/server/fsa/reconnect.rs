@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use wire::SessionId;
 use wire::create_context::LeaseState;
-use wire::{FileId, SessionId};
 
 use super::FileTable;
 use super::caching::{BreakTarget, HolderId, LeaseId};
@@ -39,14 +39,13 @@ impl FileTable {
         record.target.as_ref().map(|target| target.session)
     }
 
-    /// The opens of a lease.
-    pub(crate) fn opens_of_lease(&self, lease: LeaseId) -> Vec<FileId> {
+    /// The opens of a lease, each with its session.
+    pub(crate) fn targets_of_lease(&self, lease: LeaseId) -> Vec<BreakTarget> {
         let files = self.files.lock();
         let stream = files.leased(lease).and_then(|key| files.stream(key));
         let opens = stream.into_iter().flat_map(|stream| &stream.opens);
         let own = opens.filter(|open| open.holder == HolderId::Lease(lease));
-        own.filter_map(|open| Some(open.target.as_ref()?.file_id))
-            .collect()
+        own.filter_map(|open| open.target.clone()).collect()
     }
 
     /// Sets the receiver of break notifications for an open that has moved to another session.

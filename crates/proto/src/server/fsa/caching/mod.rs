@@ -200,16 +200,24 @@ impl FileTable {
         (state.remaining(), None)
     }
 
-    /// Ends the oplock of an open without a notification: its client is disconnected. A lease
-    /// ends with its last open.
-    pub(crate) fn end_oplock(&self, key: FileKey, open: LocalOpen, notices: &mut Notices) {
+    /// Ends the rights of an open without a notification: its client is disconnected. They are
+    /// those of its oplock, or of its lease with all opens of it. The requests that wait for a
+    /// break of them continue.
+    pub(crate) fn end_rights(&self, key: FileKey, open: LocalOpen, notices: &mut Notices) {
         let mut files = self.files.lock();
         let Some(stream) = files.stream_mut(key) else {
             return;
         };
-        let holder = HolderId::Open(open);
-        let was_breaking = stream.state(holder).is_some_and(State::is_breaking);
-        stream.hold_oplock(holder, LeaseState::NONE);
+        let Some(holder) = stream.open(open).map(|record| record.holder) else {
+            return;
+        };
+        let Some(index) = stream.index(holder) else {
+            return;
+        };
+        let was_breaking = stream.holders[index].is_breaking();
+        stream.holders[index].revoke();
+        stream.holders.retain(|holder| !holder.is_over());
+        stream.note_readers();
         if was_breaking {
             stream.wake(notices);
         }
