@@ -112,7 +112,13 @@ impl Step {
         match watches.take(self.open.file, self.max_len, waiter) {
             News::Nothing => {
                 let until = None;
-                Ok(Progress::Park(Parked { op, key, until }, self))
+                let parked = Parked {
+                    op,
+                    key,
+                    until,
+                    is_limited: false,
+                };
+                Ok(Progress::Park(parked, self))
             }
             News::Changes(output) => Ok(answer(Status::SUCCESS, &output)),
             News::TooMuch => Ok(answer(Status::NOTIFY_ENUM_DIR, &[])),

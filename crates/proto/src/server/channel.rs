@@ -112,6 +112,11 @@ impl ChannelList {
         }
     }
 
+    /// Whether a connection carries the session.
+    pub(crate) fn has(&self, connection: ConnectionId) -> bool {
+        self.state.lock().channels.contains_key(&connection)
+    }
+
     /// The oldest connection that lives.
     pub(crate) fn oldest_living(&self) -> Option<ConnectionId> {
         let state = self.state.lock();

@@ -113,6 +113,8 @@ pub(crate) struct Parked {
     pub(crate) key: FileKey,
     /// When the holder will have had its time; `None` once it had.
     pub(crate) until: Option<Instant>,
+    /// Whether the request continues at that time in any case.
+    pub(crate) is_limited: bool,
 }
 
 /// An answer: its status and its body.
@@ -155,6 +157,7 @@ impl Parked {
             op: wait.waiter.op,
             key,
             until: Some(until),
+            is_limited: false,
         }
     }
 }

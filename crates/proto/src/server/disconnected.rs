@@ -25,8 +25,8 @@ pub(crate) struct DisconnectedOpens {
     /// Sessions that have ended and leave their durable opens to the server, until no request acts
     /// on these opens any more.
     ending: BTreeMap<SessionId, Arc<Session>>,
-    /// Reconnects that wait for the end of such a session.
-    waiting: Vec<Waiter>,
+    /// Reconnects that wait for the end of a session.
+    waiting: Vec<(SessionId, Waiter)>,
     /// The opens in the order of their deadlines.
     deadlines: BTreeSet<(Instant, u64)>,
     totals: DisconnectedTotals,
@@ -81,9 +81,11 @@ impl DisconnectedOpens {
     /// reconnects.
     pub(crate) fn finish(&mut self, session: SessionId, notices: &mut Notices) {
         if self.ending.remove(&session).is_some() {
-            let waiting = self.waiting.drain(..);
+            let waiting = self
+                .waiting
+                .extract_if(.., |(awaited, _)| *awaited == session);
             let wake = |waiter: Waiter| (waiter.connection, Notice::CachingBroken(waiter.op));
-            notices.extend(waiting.map(wake));
+            notices.extend(waiting.map(|(_, waiter)| wake(waiter)));
         }
     }
 
@@ -92,14 +94,20 @@ impl DisconnectedOpens {
         self.ending.values().cloned().collect()
     }
 
-    /// Registers a reconnect that waits for a session, if the session still ends and the limit
-    /// permits one more. A canceled reconnect counts until the next session has ended.
+    /// Registers a reconnect that waits for the end of a session, if the limit permits one more.
+    /// The caller then checks again that the session has the open, and withdraws the registration
+    /// otherwise.
     pub(crate) fn wait(&mut self, session: SessionId, waiter: Waiter) -> bool {
-        let may_wait = self.ending.contains_key(&session) && self.waiting.len() < WAITING_MAX;
+        let may_wait = self.waiting.len() < WAITING_MAX;
         if may_wait {
-            self.waiting.push(waiter);
+            self.waiting.push((session, waiter));
         }
         may_wait
+    }
+
+    /// Withdraws a registration.
+    pub(crate) fn forget(&mut self, waiter: Waiter) {
+        self.waiting.retain(|(_, other)| *other != waiter);
     }
 
     /// Returns the earliest deadline.

@@ -209,6 +209,7 @@ fn wait(
         op,
         key: open.key,
         until: None,
+        is_limited: false,
     };
     let step = Step {
         open,

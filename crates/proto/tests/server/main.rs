@@ -37,6 +37,7 @@ mod oplocks_leave_no_request_waiting;
 mod pipes_carry_messages;
 mod pipes_list_shares;
 mod rdma_keys_are_used_and_invalidated;
+mod reconnects_wait_for_lost_connections;
 mod refusals_are_reported;
 mod replays_take_effect_once;
 mod secure_transport_replaces_encryption;

@@ -134,7 +134,10 @@ impl Connection {
             connection: self.id,
             op,
         };
-        self.server.files.forget_waiter(parked.key, waiter);
+        match parked.is_limited {
+            true => self.server.disconnected.lock().forget(waiter),
+            false => self.server.files.forget_waiter(parked.key, waiter),
+        }
         self.resume(now, task, outcome, effects);
     }
 

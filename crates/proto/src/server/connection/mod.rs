@@ -216,6 +216,9 @@ impl Connection {
             }
         }
         self.expire_breaks(now, effects);
+        while let Some(op) = self.waits.first_limited(now.instant) {
+            self.unpark(now, op, Outcome::Woken, effects);
+        }
         self.stop_waiting_for_replaced(now, effects);
         self.settle(now, effects);
     }

@@ -68,6 +68,14 @@ impl Waits {
         self.parked.keys().next().copied()
     }
 
+    /// A parked request that continues now, because its time limit has passed.
+    pub(super) fn first_limited(&self, now: Instant) -> Option<OpId> {
+        let is_due = |parked: &Parked| parked.until.is_some_and(|until| until <= now);
+        let mut parked = self.parked.values();
+        let due = parked.find(|parked| parked.is_limited && is_due(parked))?;
+        Some(due.op)
+    }
+
     /// Extends or ends the time limit of each parked request that has reached it. `expire` returns
     /// the next limit for a file.
     pub(super) fn expire(
@@ -75,7 +83,7 @@ impl Waits {
         now: Instant,
         mut expire: impl FnMut(FileKey) -> Option<Instant>,
     ) {
-        for parked in self.parked.values_mut() {
+        for parked in self.parked.values_mut().filter(|it| !it.is_limited) {
             if parked.until.is_some_and(|until| until <= now) {
                 parked.until = expire(parked.key);
             }

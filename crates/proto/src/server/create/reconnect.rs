@@ -5,6 +5,8 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use wire::access::AccessMask;
 use wire::create::{CreateAction, Request};
@@ -25,6 +27,7 @@ use crate::server::fsa::caching::{BreakTarget, HolderId, LeaseId};
 use crate::server::notices::Waiter;
 use crate::server::open::{Attachment, Open, malformed};
 use crate::server::replay::CompletedCreate;
+use crate::time::Instant;
 
 /// A reconnect and what the server checks of its request.
 #[derive(Clone, Debug)]
@@ -34,7 +37,27 @@ pub(crate) struct Attempt {
     lease_key: Option<Guid>,
     /// The name in the request.
     path: Result<SharePath, Status>,
+    /// When the wait for the former session of the open ends.
+    deadline: Instant,
 }
+
+/// An open that its former session still has.
+#[derive(Clone, Copy, Debug)]
+struct Attached {
+    session: SessionId,
+    /// The file of the open.
+    key: FileKey,
+    /// The end of the wait for the session.
+    until: Option<Instant>,
+}
+
+/// Maximum time that a reconnect waits for the end of the connection that has the open. A client
+/// that lost its connection may come again before the server notices the loss: the last messages
+/// of the connection are still on their way. Then the open has a session, and the response is
+/// OBJECT_NAME_NOT_FOUND (\[MS-SMB2\] 3.3.5.9.7, 3.3.5.9.12), with Windows and Samba at once. A
+/// client gives the open up after this response, so the server takes some time for it. A client
+/// that names its previous session in SESSION_SETUP ends the session there, and does not wait here.
+const OLD_CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Starts on a request that reconnects.
 pub(super) fn begin(
@@ -46,29 +69,18 @@ pub(super) fn begin(
         reconnect,
         lease_key: lease_key(request)?,
         path: SharePath::from_wire(request.name),
+        deadline: context.now.instant.after(OLD_CONNECTION_TIMEOUT),
     };
     attempt.run(context)
 }
 
 impl Attempt {
-    /// Reconnects to the open: it moves to the session of the request. Waits until no request of
-    /// its former session acts on it.
+    /// Reconnects to the open: it moves to the session of the request. Waits until its former
+    /// session has ended and no request of that session acts on it.
     pub(super) fn run(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let file_id = self.reconnect.file_id;
-        if let Some((session, key)) = find_ending(context, file_id) {
-            let waiter = Waiter {
-                connection: context.connection,
-                op: context.op(),
-            };
-            let is_waiting = context.server.disconnected.lock().wait(session, waiter);
-            if is_waiting {
-                let parked = Parked {
-                    op: waiter.op,
-                    key,
-                    until: None,
-                };
-                return Ok(Progress::Park(parked, Step::Reconnecting(Box::new(self))));
-            }
+        if let Some(parked) = self.wait_for_session(context) {
+            return Ok(Progress::Park(parked, Step::Reconnecting(Box::new(self))));
         }
         let open = find_open(context, file_id)?;
         let create_guid = open.create_guid.unwrap_or_default();
@@ -96,6 +108,49 @@ impl Attempt {
             level: None,
         };
         Ok(replayed.stat(context))
+    }
+
+    /// Waits for the former session of the open, if it still has the open: without a limit if the
+    /// session ends, and up to the deadline if the server does not know yet that it is lost.
+    fn wait_for_session(&self, context: &mut Context<'_>) -> Option<Parked> {
+        let Attached {
+            session,
+            key,
+            until,
+        } = self.find_attached(context)?;
+        let waiter = Waiter {
+            connection: context.connection,
+            op: context.op(),
+        };
+        if !context.server.disconnected.lock().wait(session, waiter) {
+            return None;
+        }
+        // The session may have ended meanwhile. If it has the open now, its end wakes the waiter.
+        let attached = self.find_attached(context);
+        if attached.is_none_or(|attached| attached.session != session) {
+            context.server.disconnected.lock().forget(waiter);
+            return None;
+        }
+        Some(Parked {
+            op: waiter.op,
+            key,
+            until,
+            is_limited: true,
+        })
+    }
+
+    /// The file of the open, if its former session still has it, and the end of the wait for that
+    /// session.
+    fn find_attached(&self, context: &Context<'_>) -> Option<Attached> {
+        let file_id = self.reconnect.file_id;
+        let may_wait = context.now.instant < self.deadline;
+        find_ending(context, file_id).or_else(|| {
+            let connected = may_wait.then(|| find_connected(context, file_id))??;
+            Some(Attached {
+                until: Some(self.deadline),
+                ..connected
+            })
+        })
     }
 
     /// \[MS-SMB2\] 3.3.5.9.7: the open and the request have the same lease or none, and a lease
@@ -137,15 +192,43 @@ pub(super) fn by_replay(
     Ok(open)
 }
 
-/// The ended session of an open that is not disconnected yet, because requests still act on opens
-/// of the session; and the file.
-fn find_ending(context: &Context<'_>, file_id: FileId) -> Option<(SessionId, FileKey)> {
+/// An open that is not disconnected yet although its session has ended, because requests still act
+/// on opens of the session.
+fn find_ending(context: &Context<'_>, file_id: FileId) -> Option<Attached> {
     let ending = context.server.disconnected.lock().ending();
     ending.iter().find_map(|session| {
         let opens = session.opens.lock();
         let open = opens.get(&file_id.volatile);
         let open = open.filter(|open| open.id == file_id)?;
-        Some((session.id, open.key))
+        Some(Attached {
+            session: session.id,
+            key: open.key,
+            until: None,
+        })
+    })
+}
+
+/// A durable open of another session of the client, by the same user and on another connection: the
+/// client has perhaps lost that connection.
+fn find_connected(context: &Context<'_>, file_id: FileId) -> Option<Attached> {
+    let own = &context.session;
+    let client = own.origin.client_guid;
+    let sessions = context.server.sessions.lock();
+    let of_client: Vec<_> = sessions.of_client(client).cloned().collect();
+    drop(sessions);
+    of_client.iter().find_map(|session| {
+        let is_same_user = Arc::ptr_eq(&session.user, &own.user);
+        if !is_same_user || session.channels.has(context.connection) {
+            return None;
+        }
+        let opens = session.opens.lock();
+        let open = opens.get(&file_id.volatile)?;
+        let is_lasting = open.state.lock().durability.is_lasting();
+        (open.id == file_id && is_lasting).then_some(Attached {
+            session: session.id,
+            key: open.key,
+            until: None,
+        })
     })
 }
 

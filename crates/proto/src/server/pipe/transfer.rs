@@ -165,6 +165,7 @@ impl Step {
                 op: self.op,
                 key: FileKey::default(),
                 until: None,
+                is_limited: false,
             };
             return Ok(Progress::Park(parked, self));
         };
