@@ -341,7 +341,8 @@ impl Client {
     }
 
     /// Processes the response to a WRITE of delayed data. For the application, it was complete at
-    /// the tick of the delayed write.
+    /// the tick of the delayed write. If the server has taken WRITE_CACHING away meanwhile, other
+    /// clients may have written before it.
     pub(super) fn has_flushed(
         &self,
         number: u64,
@@ -352,9 +353,13 @@ impl Client {
     ) {
         let key = self.slots.get(&write.by.1).and_then(|slot| slot.key);
         let is_certain = header.status == Status::SUCCESS;
+        let was_exclusive = shared.caching.may_write(number, shared.now.instant);
         let span = Span {
             start: write.at,
-            end: Some(if is_certain { write.at } else { end }),
+            end: Some(match is_certain && was_exclusive {
+                true => write.at,
+                false => end,
+            }),
         };
         let what = (write.cells.clone(), Filling::Stamp(write.stamp));
         shared.contents.wrote(key, what, span, is_certain);

@@ -249,6 +249,12 @@ impl Caching {
         Ok(())
     }
 
+    /// Returns whether the right of a holder to delay writes is certain.
+    pub(crate) fn may_write(&self, number: u64, now: Instant) -> bool {
+        let holder = self.holders.get(&number);
+        holder.is_some_and(|holder| self.certain(holder, now).contains(WRITE))
+    }
+
     fn certain(&self, holder: &Holder, now: Instant) -> LeaseState {
         let posted = self.posted_to(holder).iter();
         posted.fold(holder.certain(now), |rights, posted| {

@@ -118,6 +118,19 @@ fn rights_are_certain_until_the_acknowledgment_or_the_time_limit() {
 }
 
 #[test]
+fn the_right_to_delay_writes_ends_with_the_time_limit_of_a_break() {
+    let mut caching = Caching::default();
+    let all = READ | WRITE | HANDLE;
+    let (number, _) = lease(&mut caching, 1, all, 1);
+    assert!(caching.may_write(number, seconds(100)));
+    caching.post(&notice(1, all, READ), 2, seconds(100));
+    assert!(caching.may_write(number, seconds(129)));
+    assert!(!caching.may_write(number, seconds(130)));
+    caching.leave((CLIENT, 1));
+    assert!(!caching.may_write(number, seconds(100)));
+}
+
+#[test]
 fn a_read_may_be_stale_from_the_notice_to_the_notification() {
     let mut caching = Caching::default();
     let (number, _) = lease(&mut caching, 1, READ, 1);
