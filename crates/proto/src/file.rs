@@ -14,6 +14,7 @@ use wire::fscc::FileAction;
 use wire::reparse::ReparseTag;
 use wire::{FileTime, Status};
 
+use crate::ea::Ea;
 use crate::path::{SharePath, StreamName};
 use crate::pattern::Pattern;
 use crate::token::Token;
@@ -208,6 +209,17 @@ pub enum Operation {
     /// Queries the [`FileHandle`] of the file. Answered with [`Outcome::Handle`], or with
     /// NOT_SUPPORTED if the file system has no handles.
     ReadHandle,
+    /// Reads the extended attributes of the file that clients may see, whatever rights the open has.
+    /// Answered with [`Outcome::Eas`]. A file system without extended attributes returns none.
+    QueryEas,
+    /// Sets or deletes extended attributes of the file, one after the other; the core has checked
+    /// the right. Answered with [`Outcome::Metadata`], EAS_NOT_SUPPORTED, EA_TOO_LARGE, or
+    /// ACCESS_DENIED for a name that the file system keeps for itself.
+    SetEas {
+        /// The attributes with their new values. An empty value deletes the attribute, if there is
+        /// one.
+        eas: Vec<Ea>,
+    },
     /// Reads the properties of the file system that holds the file: with file systems mounted below
     /// the root of the share, it is not always that of the root. Answered with [`Outcome::Volume`].
     Volume,
@@ -580,6 +592,8 @@ pub struct VolumeInfo {
     pub has_sparse_files: bool,
     /// Whether files can have named data streams.
     pub has_named_streams: bool,
+    /// Whether the file system can store extended attributes.
+    pub has_extended_attributes: bool,
     /// Creation time of the volume.
     pub created: FileTime,
 }
@@ -703,6 +717,8 @@ pub enum Outcome {
     Reparse(Vec<u8>),
     /// Answers [`FileOp::FindLink`]: the reparse point, or `None` if the path has none any more.
     Link(Option<FoundLink>),
+    /// Answers [`Operation::QueryEas`]: the extended attributes, in the order of the file system.
+    Eas(Vec<Ea>),
     /// Answers [`Operation::Volume`]: size and properties of the file system.
     Volume(VolumeInfo),
 }
@@ -826,6 +842,15 @@ impl Outcome {
             panic!("the operation expects Streams, the driver answered {self:?}");
         };
         streams
+    }
+
+    /// Returns the extended attributes in [`Outcome::Eas`]. Panics for another variant: a bug of the
+    /// I/O driver.
+    pub fn expect_eas(self) -> Vec<Ea> {
+        let Self::Eas(eas) = self else {
+            panic!("the operation expects Eas, the driver answered {self:?}");
+        };
+        eas
     }
 
     /// Returns the size and properties of the file system in [`Outcome::Volume`]. Panics for

@@ -14,6 +14,7 @@ extern crate alloc;
 pub mod carrier;
 pub mod client;
 pub mod credit;
+pub mod ea;
 pub mod effect;
 pub mod encryption;
 mod entropy;

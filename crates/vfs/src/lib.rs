@@ -19,6 +19,7 @@ mod denial;
 mod direct_io_gate;
 mod disposition;
 pub mod dosattrib;
+mod ea;
 pub mod errno;
 pub mod fold;
 pub mod identity;

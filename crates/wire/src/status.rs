@@ -19,6 +19,10 @@ open_enum! {
         BUFFER_OVERFLOW = 0x8000_0005,
         /// The directory listing has no further entries.
         NO_MORE_FILES = 0x8000_0006,
+        /// A query of extended attributes has returned all of them.
+        NO_MORE_EAS = 0x8000_0012,
+        /// The name of an extended attribute is not valid.
+        INVALID_EA_NAME = 0x8000_0013,
         /// The list of extended attributes is inconsistent.
         EA_LIST_INCONSISTENT = 0x8000_0014,
         /// The path has a symbolic link in it that the client must resolve.
@@ -73,6 +77,8 @@ open_enum! {
         EA_TOO_LARGE = 0xC000_0050,
         /// The file system does not support extended attributes.
         EAS_NOT_SUPPORTED = 0xC000_004F,
+        /// The file has no extended attribute with the requested index.
+        NONEXISTENT_EA_ENTRY = 0xC000_0051,
         /// The file has no extended attributes.
         NO_EAS_ON_FILE = 0xC000_0052,
         /// A lock of another open covers the range of a read or write.

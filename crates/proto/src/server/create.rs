@@ -8,6 +8,7 @@ mod admit;
 mod app_instance;
 mod contexts;
 mod durable;
+mod ea;
 mod oplock;
 mod reconnect;
 mod reparse;
@@ -51,7 +52,10 @@ pub(crate) enum Step {
     /// The request waits for an oplock break. Then it starts again, because the name may stand for
     /// another file by then.
     Parked(Box<Wanted>),
-    /// The file system truncates a file that is in the table of open files.
+    /// The file system sets the extended attributes of a new file.
+    SettingEas(Box<(Wanted, Opened)>),
+    /// The file system truncates a file that is in the table of open files, or sets its extended
+    /// attributes after that.
     Overwriting(Box<Entered>),
     /// The file system starts to report changes by other processes in a directory, before its
     /// client gets a lease.
@@ -144,7 +148,7 @@ impl Step {
     ) -> Result<Progress<Step>, Status> {
         match self {
             Self::Opening(wanted) => match outcome.expect_file() {
-                Ok(outcome) => enter(context, *wanted, outcome.expect_opened()),
+                Ok(outcome) => ea::of_new(context, *wanted, outcome.expect_opened()),
                 Err(Status::STOPPED_ON_SYMLINK) => Ok(reparse::find(context, *wanted)),
                 Err(status) => {
                     context.report_denied(status, || {
@@ -154,11 +158,12 @@ impl Step {
                     Err(wanted.explain(status, &context.tree))
                 }
             },
+            Self::SettingEas(new) => ea::resume_new(context, *new, outcome),
             Self::Overwriting(mut entered) => match outcome.expect_file() {
                 Ok(outcome) => {
                     entered.opened.metadata = outcome.expect_metadata();
                     entered.emptied(context);
-                    finish(context, &entered)
+                    ea::of_overwritten(context, *entered)
                 }
                 Err(status) => {
                     entered.withdraw(context);

@@ -25,6 +25,7 @@ mod connection;
 mod context;
 mod disconnected;
 mod durability;
+mod ea;
 mod gmac;
 mod lock_sequence;
 mod negotiated;

@@ -84,6 +84,8 @@ pub(crate) struct OpenState {
     pub(crate) lock_sequences: LockSequences,
     /// Where QUERY_DIRECTORY stands.
     pub(crate) enumeration: Option<Enumeration>,
+    /// Index of the extended attribute with which the next query of all attributes starts.
+    pub(crate) next_ea: usize,
     /// The connection that sent the last break notification. If it is lost, the notification is
     /// sent again, because the client may not have received it.
     pub(crate) notified_on: Option<ConnectionId>,

@@ -1,9 +1,11 @@
 //! QUERY_INFO. \[MS-SMB2\] 3.3.5.20
 
+mod ea;
 mod file;
 mod filesystem;
 mod security;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -12,7 +14,7 @@ use wire::query_info::{Request, Response, SecurityInformation};
 use wire::{Status, error_response};
 
 use crate::effect::Outcome;
-use crate::file::{FileOp, Operation};
+use crate::file::{FileOp, Metadata, Operation};
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Open, malformed};
 pub(crate) use filesystem::volume_id;
@@ -26,9 +28,12 @@ pub(crate) struct Step {
 }
 
 /// The requested information.
-#[derive(Clone, Copy)]
 enum Asked {
     File(FileInfoClass),
+    /// FileAllInformation, once the metadata are there: the extended attributes are missing.
+    All(Box<Metadata>),
+    EaSize,
+    Eas(ea::Selection),
     Filesystem(FsInfoClass),
     Security(SecurityInformation),
 }
@@ -47,31 +52,30 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         InfoType::FILE => {
             let class = FileInfoClass(request.file_info_class);
             file::check(class, &open, context.dialect, max_len)?;
-            let operation = match class {
-                FileInfoClass::STREAM => Operation::ListStreams,
-                _ => Operation::Stat,
-            };
-            (Asked::File(class), FileOp::OnOpen(open.file, operation))
+            match class {
+                FileInfoClass::EA => (Asked::EaSize, Operation::QueryEas),
+                FileInfoClass::FULL_EA => {
+                    let selection = ea::Selection::new(&request, &open)?;
+                    (Asked::Eas(selection), Operation::QueryEas)
+                }
+                FileInfoClass::STREAM => (Asked::File(class), Operation::ListStreams),
+                class => (Asked::File(class), Operation::Stat),
+            }
         }
         InfoType::FILESYSTEM => {
             let class = FsInfoClass(request.file_info_class);
             filesystem::check(class, max_len)?;
-            (
-                Asked::Filesystem(class),
-                FileOp::OnOpen(open.file, Operation::Volume),
-            )
+            (Asked::Filesystem(class), Operation::Volume)
         }
         InfoType::SECURITY => {
             let parts = SecurityInformation(request.additional_information);
             security::check(parts, &open)?;
-            (
-                Asked::Security(parts),
-                FileOp::OnOpen(open.file, Operation::Stat),
-            )
+            (Asked::Security(parts), Operation::Stat)
         }
         InfoType::QUOTA => return Err(Status::NOT_SUPPORTED),
         _ => return Err(Status::INVALID_PARAMETER),
     };
+    let operation = FileOp::OnOpen(open.file, operation);
     let step = Step {
         open,
         asked,
@@ -94,8 +98,30 @@ impl Step {
             }
             Asked::File(class) => {
                 let metadata = outcome.expect_metadata();
+                if class == FileInfoClass::ALL {
+                    let operation = FileOp::OnOpen(self.open.file, Operation::QueryEas);
+                    let asked = Asked::All(Box::new(metadata));
+                    return Ok(context.wait(operation, Self { asked, ..self }));
+                }
                 let bytes = file::describe(class, context.server, &self.open, &metadata)?;
                 Ok(answer(bytes, self.max_len))
+            }
+            Asked::All(metadata) => {
+                let ea = ea::size(&outcome.expect_eas());
+                let bytes = file::describe_all(context.server, &self.open, &metadata, ea);
+                Ok(answer(bytes, self.max_len))
+            }
+            Asked::EaSize => {
+                let mut bytes = Vec::new();
+                ea::size(&outcome.expect_eas()).encode(&mut bytes);
+                Ok(answer(bytes, self.max_len))
+            }
+            Asked::Eas(selection) => {
+                let eas = outcome.expect_eas();
+                let (status, bytes) = selection.answer(&eas, &self.open, self.max_len)?;
+                let response = Response { output: &bytes };
+                let reply = Reply::with_status(status, |out| response.encode(out));
+                Ok(Progress::Done(reply))
             }
             Asked::Filesystem(class) => {
                 let volume = outcome.expect_volume();

@@ -33,6 +33,7 @@ use wire::{
 };
 
 use crate::carrier::{Carrier, RdmaLimits};
+use crate::ea::Ea;
 use crate::effect::{
     Access, Delivery, Effect, Effects, Outcome, Payload, PayloadToken, ReadPlan, WriteData,
     WritePlan,
@@ -470,12 +471,16 @@ pub(crate) struct Disk {
     pub(crate) fails_remotely: bool,
     /// The status with which the next operation other than a close fails.
     pub(crate) fail_next: Option<Status>,
+    /// The status with which changes of extended attributes fail.
+    pub(crate) fail_eas: Option<Status>,
     /// The status with which the next overwrite fails.
     pub(crate) fail_overwrite: Option<Status>,
     /// Number of bytes that copies can still write until the disk is full.
     pub(crate) copy_stops_after: Option<u32>,
     /// The allocated ranges of every file.
     pub(crate) pieces: Vec<Range<u64>>,
+    /// The extended attributes of every file: those of the last change.
+    pub(crate) eas: Vec<Ea>,
     /// The entries of every directory, and the position of its listing.
     pub(crate) entries: Vec<DirectoryEntry>,
     listed: usize,
@@ -494,8 +499,10 @@ impl Disk {
             fails_remotely: false,
             fail_next: None,
             fail_overwrite: None,
+            fail_eas: None,
             copy_stops_after: None,
             pieces: Vec::new(),
+            eas: Vec::new(),
             entries: Vec::new(),
             listed: 0,
             next_number: 100,
@@ -692,6 +699,14 @@ impl Disk {
                     allocation,
                 }])))
             }
+            Operation::QueryEas => Ok(file::Outcome::Eas(self.eas.clone())),
+            Operation::SetEas { eas } => {
+                if let Some(status) = self.fail_eas {
+                    return Err(status);
+                }
+                self.eas = eas;
+                Ok(file::Outcome::Metadata(*self.of(file)))
+            }
             Operation::Volume => Ok(file::Outcome::Volume(VolumeInfo {
                 block: 4096,
                 total: 100,
@@ -705,6 +720,7 @@ impl Disk {
                 is_read_only: false,
                 has_sparse_files: true,
                 has_named_streams: true,
+                has_extended_attributes: true,
                 created: FileTime(5_000),
             })),
             Operation::CopyRange(plan) => self.copy(file, &plan),

@@ -2,6 +2,7 @@
 
 mod basic;
 mod disposition;
+mod ea;
 mod rename;
 mod security;
 mod stream_name;
@@ -36,6 +37,7 @@ pub(crate) enum Step {
     Resizing(Arc<Open>),
     Basic(basic::Step),
     Disposition(disposition::Step),
+    Ea(ea::Step),
     Rename(Box<rename::Step>),
     StreamName(Box<stream_name::Step>),
     Security(Box<security::Step>),
@@ -84,7 +86,7 @@ fn set_file(
         FileInfoClass::MODE => set_mode(&open, buffer),
         FileInfoClass::ALLOCATION => set_allocation(context, open, buffer),
         FileInfoClass::END_OF_FILE => set_end_of_file(context, open, buffer),
-        FileInfoClass::FULL_EA => Err(Status::EAS_NOT_SUPPORTED),
+        FileInfoClass::FULL_EA => ea::start(context, open, buffer),
         // [MS-FSA] 2.1.5.15.16: old content of the disk must not appear. No account has the
         // privilege.
         FileInfoClass::VALID_DATA_LENGTH => Err(Status::PRIVILEGE_NOT_HELD),
@@ -193,6 +195,10 @@ impl Step {
             }
             Self::Basic(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
             Self::Disposition(step) => step.resume(context, outcome),
+            Self::Ea(step) => {
+                outcome.expect_file()?.expect_metadata();
+                Ok(step.resume(context))
+            }
             Self::Rename(step) => step.resume(context, outcome),
             Self::StreamName(step) => step.resume(context, outcome),
             Self::Security(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),

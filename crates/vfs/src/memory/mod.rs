@@ -7,6 +7,7 @@
 
 mod bytes;
 mod data;
+mod ea;
 mod list;
 mod names;
 mod open;
@@ -299,6 +300,8 @@ impl State {
                 let node = self.open_of(file)?.file();
                 Ok(Outcome::Handle(FileHandle(node.to_le_bytes().to_vec())))
             }
+            Operation::QueryEas => self.query_eas(file),
+            Operation::SetEas { eas } => self.set_eas(file, eas),
             Operation::Volume => self.volume(file),
             // Memory needs no flush, and only the functions for tests change it from outside.
             Operation::Flush | Operation::Watch { .. } => self.open_of(file).map(|_| Outcome::Done),
@@ -405,6 +408,7 @@ impl State {
             is_read_only: false,
             has_sparse_files: true,
             has_named_streams: true,
+            has_extended_attributes: true,
             created: self.tree.node(ROOT).created,
         }))
     }

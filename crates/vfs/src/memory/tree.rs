@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proto::ea::Ea;
 use proto::file::{FileKey, FileKind, Metadata, StreamId, VolumeId};
 use proto::path::SharePath;
 use proto::token::Token;
@@ -41,6 +42,7 @@ pub(crate) struct Node {
     pub(crate) streams: BTreeMap<String, Child>,
     /// The encoded reparse point.
     pub(crate) reparse: Option<Vec<u8>>,
+    pub(crate) eas: Vec<Ea>,
 }
 
 /// The contents of a node.
@@ -135,6 +137,7 @@ impl Tree {
             reserved: 0,
             streams: BTreeMap::new(),
             reparse: None,
+            eas: Vec::new(),
         };
         self.nodes.insert(id, node);
         id

@@ -225,6 +225,7 @@ impl Posix {
             is_read_only: statvfs.f_flag.contains(StatVfsMountFlags::RDONLY),
             has_sparse_files: file.volume.stores_attributes,
             has_named_streams: file.volume.stores_attributes,
+            has_extended_attributes: file.volume.stores_attributes,
             created: self
                 .metadata_with(&file.root.volume, &root, None, "")
                 .created,

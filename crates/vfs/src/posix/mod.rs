@@ -32,6 +32,7 @@ mod denial;
 mod descriptor_reserve;
 mod direct;
 mod directory;
+mod ea;
 mod file;
 mod file_ref;
 mod find_root;
@@ -279,6 +280,11 @@ impl Posix {
             Operation::LookUp { path } => self.look_up(path, run),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan, run),
             Operation::ReadHandle => handle::read(file).map(Outcome::Handle),
+            Operation::QueryEas => Ok(Outcome::Eas(ea::query(file.file_ref())?)),
+            Operation::SetEas { eas } => {
+                ea::set(file.file_ref(), eas)?;
+                self.stat(file)
+            }
             Operation::Volume => self.volume(file),
             Operation::Close | Operation::CopyRange(_) | Operation::Watch { .. } => {
                 unreachable!("`run` does these")

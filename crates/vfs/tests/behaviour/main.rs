@@ -5,6 +5,7 @@ extern crate smbeam_vfs as vfs;
 mod attributes;
 mod data;
 mod directories;
+mod extended_attributes;
 mod handles;
 mod names;
 mod opening;
@@ -111,6 +112,12 @@ promises! {
         a_link_to_a_taken_name_collides,
         a_link_replaces_if_requested,
         a_lookup_finds_and_misses,
+    }
+    extended_attributes {
+        extended_attributes_are_set_replaced_and_deleted,
+        directories_have_extended_attributes,
+        reserved_extended_attributes_are_refused_before_any_change,
+        extended_attributes_have_a_maximum_length,
     }
     handles {
         a_file_is_reopened_by_its_handle,

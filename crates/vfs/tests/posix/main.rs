@@ -8,6 +8,7 @@ mod denials;
 mod effort;
 mod escapes;
 mod every_name_can_be_used;
+mod extended_attributes;
 mod holes;
 mod identities;
 mod mounts;

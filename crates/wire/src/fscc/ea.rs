@@ -31,6 +31,17 @@ pub struct FullEa<'a> {
     pub value: &'a [u8],
 }
 
+/// Characters that the name of an extended attribute must not contain, beside control characters.
+/// \[MS-FSCC\] 2.4.16
+const INVALID_CHARS: &[u8] = b"\"*+,/:;<=>?[\\]|";
+
+/// Returns whether an extended attribute can have this name: 1 to 255 bytes without control
+/// characters and without the characters `"*+,/:;<=>?[\]|`. \[MS-FSCC\] 2.4.16
+pub fn is_valid_ea_name(name: &[u8]) -> bool {
+    let is_valid = |byte: &u8| *byte >= b' ' && !INVALID_CHARS.contains(byte);
+    (1..=255).contains(&name.len()) && name.iter().all(is_valid)
+}
+
 impl<'a> FullEa<'a> {
     /// Decodes an entry without its NextEntryOffset.
     fn decode(entry: &'a [u8]) -> Result<Self, DecodeError> {

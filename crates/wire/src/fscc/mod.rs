@@ -26,7 +26,7 @@ pub use attribute::{
 pub use chain::{Chain, ChainWriter};
 pub use directory::{DirectoryEntry, DirectoryWriter};
 pub use directory_entries::DirectoryEntries;
-pub use ea::{EaFlags, EaNames, EaWriter, Eas, FullEa, put_ea_names};
+pub use ea::{EaFlags, EaNames, EaWriter, Eas, FullEa, is_valid_ea_name, put_ea_names};
 pub use name::{FileNameInformation, FileShortNameInformation};
 pub use notify::{FileAction, FileNotifyInformation, NotifyEntries, NotifyWriter};
 pub use pipe::{FilePipeInformation, FilePipeLocalInformation};

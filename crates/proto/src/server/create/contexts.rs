@@ -94,10 +94,6 @@ fn refuse(contexts: &[RawContext<'_>]) -> Result<(), Status> {
             return Err(Status::OBJECT_NAME_NOT_FOUND);
         }
     }
-    let eas = find(contexts, name::EXTENDED_ATTRIBUTES);
-    if eas.is_some_and(|eas| !eas.is_empty()) {
-        return Err(Status::EAS_NOT_SUPPORTED);
-    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The validated parameters of a CREATE. \[MS-SMB2\] 3.3.5.9, \[MS-FSA\] 2.1.5.1
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
@@ -11,6 +12,8 @@ use wire::create_context::Lease;
 use wire::{Flags, Header, Status};
 
 use super::contexts::Asked;
+use super::ea;
+use crate::ea::Ea;
 use crate::file::{Existing, KindWanted};
 use crate::path::SharePath;
 use crate::server::open::WRITE_RIGHTS;
@@ -32,6 +35,8 @@ pub(crate) struct Wanted {
     /// Attributes of a new or overwritten file.
     pub(crate) attributes: FileAttributes,
     pub(crate) asked: Asked,
+    /// Extended attributes of a new or overwritten file, until they are set.
+    pub(crate) eas: Vec<Ea>,
     /// The requested oplock level; an unknown level counts as none.
     pub(crate) oplock: OplockLevel,
     /// Whether the request has waited for a break.
@@ -81,6 +86,7 @@ impl Wanted {
             options: request.create_options,
             attributes: kept_attributes(request),
             asked,
+            eas: ea::requested(&request.contexts, request.create_options)?,
             oplock: request.oplock_level,
             is_retry: false,
             is_made: false,

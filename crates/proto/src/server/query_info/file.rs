@@ -37,10 +37,6 @@ pub(super) fn check(
     if max_len < class.fixed_len().unwrap_or(0) {
         return Err(Status::INFO_LENGTH_MISMATCH);
     }
-    // There are no extended attributes.
-    if class == FileInfoClass::FULL_EA {
-        return Err(Status::NO_EAS_ON_FILE);
-    }
     Ok(())
 }
 
@@ -82,7 +78,6 @@ pub(super) fn describe(
         FileInfoClass::BASIC => basic(metadata).encode(&mut out),
         FileInfoClass::STANDARD => standard(server, open, metadata).encode(&mut out),
         FileInfoClass::INTERNAL => internal(metadata).encode(&mut out),
-        FileInfoClass::EA => FileEaInformation::default().encode(&mut out),
         FileInfoClass::ACCESS => access(open).encode(&mut out),
         FileInfoClass::POSITION => position(open).encode(&mut out),
         FileInfoClass::MODE => mode(open).encode(&mut out),
@@ -91,7 +86,7 @@ pub(super) fn describe(
         FileInfoClass::NETWORK_OPEN => network_open(metadata).encode(&mut out),
         FileInfoClass::ATTRIBUTE_TAG => attribute_tag(metadata).encode(&mut out),
         FileInfoClass::ID => id(metadata).encode(&mut out),
-        _ => describe_named(class, server, open, metadata, &mut out)?,
+        _ => describe_named(class, server, open, &mut out)?,
     }
     Ok(out)
 }
@@ -101,16 +96,11 @@ fn describe_named(
     class: FileInfoClass,
     server: &Server,
     open: &Open,
-    metadata: &Metadata,
     out: &mut Vec<u8>,
 ) -> Result<(), Status> {
     let path = server.files.path(open.key, open.file);
     let path = path.unwrap_or_default();
     match class {
-        FileInfoClass::ALL => {
-            let name = utf16(&absolute(&path));
-            all(server, open, metadata, &name).encode(out);
-        }
         FileInfoClass::NAME => put_name(&absolute(&path), out),
         FileInfoClass::NORMALIZED_NAME => put_name(normalized(&path.to_wire()), out),
         FileInfoClass::ALTERNATE_NAME if is_short(path.name()) => put_name(path.name(), out),
@@ -204,23 +194,29 @@ fn mode(open: &Open) -> FileModeInformation {
     FileModeInformation { mode }
 }
 
-fn all<'a>(
+/// FileAllInformation: most of the classes in one.
+pub(super) fn describe_all(
     server: &Server,
     open: &Open,
     metadata: &Metadata,
-    name: &'a [u8],
-) -> FileAllInformation<'a> {
-    FileAllInformation {
+    ea: FileEaInformation,
+) -> Vec<u8> {
+    let path = server.files.path(open.key, open.file);
+    let name = utf16(&absolute(&path.unwrap_or_default()));
+    let all = FileAllInformation {
         basic: basic(metadata),
         standard: standard(server, open, metadata),
         internal: internal(metadata),
-        ea: FileEaInformation::default(),
+        ea,
         access: access(open),
         position: position(open),
         mode: mode(open),
         alignment: FileAlignmentInformation::default(),
-        name: FileNameInformation { name: Utf16(name) },
-    }
+        name: FileNameInformation { name: Utf16(&name) },
+    };
+    let mut out = Vec::new();
+    all.encode(&mut out);
+    out
 }
 
 fn compression(metadata: &Metadata) -> FileCompressionInformation {

@@ -103,8 +103,7 @@ fn device(context: &Context<'_>, volume: &VolumeInfo) -> FileFsDeviceInformation
     }
 }
 
-/// The features of the file system that holds the file. Samba reports the same ones for a share
-/// with streams on a file system with permissions.
+/// The features of the file system that holds the file.
 fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>) {
     let mut attributes = FileSystemAttributes::CASE_PRESERVED_NAMES
         | FileSystemAttributes::UNICODE_ON_DISK
@@ -132,6 +131,10 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
         (
             volume.has_sparse_files,
             FileSystemAttributes::SUPPORTS_SPARSE_FILES,
+        ),
+        (
+            volume.has_extended_attributes,
+            FileSystemAttributes::SUPPORTS_EXTENDED_ATTRIBUTES,
         ),
     ] {
         if has_feature {

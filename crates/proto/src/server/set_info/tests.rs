@@ -128,7 +128,7 @@ fn unsupported_classes_are_refused() {
     let id = world.open("a", ALL);
     for (class, expected) in [
         (5, Status::INVALID_INFO_CLASS),
-        (15, Status::EAS_NOT_SUPPORTED),
+        (15, Status::INVALID_EA_NAME),
         (39, Status::PRIVILEGE_NOT_HELD),
         (40, Status::INVALID_INFO_CLASS),
         (64, Status::INVALID_INFO_CLASS),

@@ -1,0 +1,173 @@
+//! Extended attributes of Windows, stored as Samba does: the attribute `NAME` is the extended
+//! attribute `user.NAME` of the file, with the value as it is. The flag NEED_EA is not stored.
+//!
+//! Names of other classes, names that Windows does not allow, reserved names and empty values are
+//! not visible to clients.
+
+use proto::ea::{Ea, LIST_MAX};
+use rustix::fs::{
+    XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstatvfs, getxattr, listxattr,
+    removexattr, setxattr,
+};
+use rustix::io::Errno;
+use wire::Status;
+use wire::fscc::is_valid_ea_name;
+
+use super::file_ref::FileRef;
+use super::stat::{as_server, by_descriptor, stat, supports_attributes};
+use crate::errno::{Context, status};
+use crate::{Step, ea};
+
+/// The class of extended attributes that clients see.
+const PREFIX: &[u8] = b"user.";
+/// XATTR_LIST_MAX: the kernel lists no more bytes of names.
+const NAMES_MAX: usize = 64 << 10;
+/// Maximum number of bytes that the attributes of a file take in memory. A local program may have
+/// written more than clients can; the attributes after the limit are not visible.
+const READ_MAX: usize = 4 * LIST_MAX;
+
+/// The attributes of a file. The core has checked the right to read them.
+pub(super) fn query(of: FileRef<'_>) -> Step<Vec<Ea>> {
+    if !can_have_attributes(of)? {
+        return Ok(Vec::new());
+    }
+    match retried(of, || read_all(of)) {
+        Ok(eas) => Ok(eas),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Vec::new()),
+        Err(errno) => Err(status(errno, Context::Attributes).into()),
+    }
+}
+
+/// Changes attributes of a file. The core has checked the right to write them.
+pub(super) fn set(of: FileRef<'_>, changes: &[Ea]) -> Step<()> {
+    if !can_have_attributes(of)? {
+        return Err(Status::EAS_NOT_SUPPORTED.into());
+    }
+    let mut eas = query(of)?;
+    ea::check(&eas, changes)?;
+    for change in changes {
+        let known = eas.iter().find(|ea| ea.has_name(&change.name));
+        let name = known.map_or(&change.name, |ea| &ea.name);
+        let name = [PREFIX, name].concat();
+        let written = retried(of, || write(of, &name, &change.value));
+        written.map_err(|errno| refusal(of, errno))?;
+        ea::apply(&mut eas, change);
+    }
+    Ok(())
+}
+
+/// Whether the file and its file system can have attributes of the class "user".
+fn can_have_attributes(of: FileRef<'_>) -> Step<bool> {
+    let stat = stat(of.fd).map_err(|errno| status(errno, Context::Attributes))?;
+    Ok(of.volume.stores_attributes && supports_attributes(&stat))
+}
+
+/// Runs an operation under the credentials of the token, and again under those of the server if the
+/// mode of the file forbids it: the rights of the open decide, not the mode.
+fn retried<T>(of: FileRef<'_>, mut run: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    match run() {
+        Err(Errno::ACCESS | Errno::PERM) => as_server(of.token, run),
+        result => result,
+    }
+}
+
+fn read_all(of: FileRef<'_>) -> Result<Vec<Ea>, Errno> {
+    let mut eas = Vec::new();
+    let mut left = READ_MAX;
+    for name in names(of)?.split(|byte| *byte == 0) {
+        let Some(shown) = shown_name(name) else {
+            continue;
+        };
+        let Some(value) = read(of, name)? else {
+            continue;
+        };
+        let ea = Ea {
+            name: shown.to_vec(),
+            value,
+        };
+        let Some(rest) = left.checked_sub(ea.entry_len()) else {
+            tracing::debug!("a file has more extended attributes than clients can read");
+            break;
+        };
+        left = rest;
+        eas.push(ea);
+    }
+    Ok(eas)
+}
+
+/// The names of all extended attributes, each with a zero byte after it.
+fn names(of: FileRef<'_>) -> Result<Vec<u8>, Errno> {
+    let mut names = vec![0; 1024];
+    loop {
+        let length = match of.is_path {
+            true => listxattr(by_descriptor(of.fd), &mut names[..]),
+            false => flistxattr(of.fd, &mut names[..]),
+        };
+        match length {
+            Ok(length) => {
+                names.truncate(length);
+                return Ok(names);
+            }
+            Err(Errno::RANGE) if names.len() < NAMES_MAX => names.resize(NAMES_MAX, 0),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// The name by which clients know an attribute; `None` if they do not see it.
+fn shown_name(name: &[u8]) -> Option<&[u8]> {
+    let name = name.strip_prefix(PREFIX)?;
+    let is_shown = is_valid_ea_name(name) && !ea::is_reserved(name);
+    is_shown.then_some(name)
+}
+
+/// The value of an attribute; `None` if it has gone, is empty, or is longer than a client can read.
+fn read(of: FileRef<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
+    let get = |value: &mut [u8]| match of.is_path {
+        true => getxattr(by_descriptor(of.fd), name, value),
+        false => fgetxattr(of.fd, name, value),
+    };
+    let mut value = vec![0; 256];
+    let length = match get(&mut value) {
+        Err(Errno::RANGE) => {
+            value.resize(usize::from(u16::MAX), 0);
+            get(&mut value)
+        }
+        length => length,
+    };
+    match length {
+        Ok(0) | Err(Errno::NODATA | Errno::RANGE) => Ok(None),
+        Ok(length) => {
+            value.truncate(length);
+            value.shrink_to_fit();
+            Ok(Some(value))
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Sets an attribute, or removes it if the value is empty.
+fn write(of: FileRef<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+    let result = match (of.is_path, value.is_empty()) {
+        (true, true) => removexattr(by_descriptor(of.fd), name),
+        (false, true) => fremovexattr(of.fd, name),
+        (true, false) => setxattr(by_descriptor(of.fd), name, value, XattrFlags::empty()),
+        (false, false) => fsetxattr(of.fd, name, value, XattrFlags::empty()),
+    };
+    match result {
+        Err(Errno::NODATA) if value.is_empty() => Ok(()),
+        result => result,
+    }
+}
+
+/// The status for a change that the file system refuses. ext4 answers ENOSPC both for a full disk
+/// and for a value that does not fit next to the file.
+fn refusal(of: FileRef<'_>, errno: Errno) -> Status {
+    let is_full = || fstatvfs(of.fd).is_ok_and(|statvfs| statvfs.f_bavail == 0);
+    match errno {
+        Errno::OPNOTSUPP | Errno::NOSYS => Status::EAS_NOT_SUPPORTED,
+        Errno::TOOBIG | Errno::RANGE => Status::EA_TOO_LARGE,
+        Errno::NOSPC if !is_full() => Status::EA_TOO_LARGE,
+        errno => status(errno, Context::Attributes),
+    }
+}
