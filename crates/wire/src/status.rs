@@ -115,6 +115,8 @@ open_enum! {
         ACCOUNT_DISABLED = 0xC000_0072,
         /// The server knows none of the names or SIDs in the request.
         NONE_MAPPED = 0xC000_0073,
+        /// The access control list is not valid.
+        INVALID_ACL = 0xC000_0077,
         /// The security descriptor is not valid.
         INVALID_SECURITY_DESCR = 0xC000_0079,
         /// The disk is full.

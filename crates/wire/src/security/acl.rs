@@ -249,6 +249,15 @@ impl Acl {
         fits
     }
 
+    /// Returns the list with `change` applied to each entry. `change` does not change the encoded
+    /// length of an entry.
+    pub(super) fn map(&self, change: impl Fn(Ace) -> Ace) -> Self {
+        Self {
+            aces: self.aces.iter().cloned().map(change).collect(),
+            ..*self
+        }
+    }
+
     /// Decodes the access control list at the start of `bytes`. Fails when the list is truncated,
     /// has a revision other than 2 to 4, or an entry is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {

@@ -5,11 +5,14 @@
 
 mod acl;
 mod descriptor;
+mod generic;
+mod sddl;
 mod sid;
 mod unix;
 
 pub use acl::{Ace, AceFlags, AceType, Acl};
 pub use descriptor::{DescriptorControl, SecurityDescriptor};
+pub use sddl::ParseSddlError;
 pub use sid::{ParseSidError, Sid};
 
 pub use crate::query_info::SecurityInformation;

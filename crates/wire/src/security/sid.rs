@@ -50,12 +50,18 @@ impl Sid {
     pub const OWNER_RIGHTS: Self = Self::known(3, &[4]);
     /// SID of the group of users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
     pub const NETWORK: Self = Self::known(NT_AUTHORITY, &[2]);
+    /// SID of the group of users that logged on at the computer itself: S-1-5-4. \[MS-DTYP\] 2.4.2.4
+    pub const INTERACTIVE: Self = Self::known(NT_AUTHORITY, &[4]);
     /// SID of the user of an anonymous logon: S-1-5-7. \[MS-DTYP\] 2.4.2.4
     pub const ANONYMOUS: Self = Self::known(NT_AUTHORITY, &[7]);
     /// SID of the group of users that logged on with a name: S-1-5-11. \[MS-DTYP\] 2.4.2.4
     pub const AUTHENTICATED_USERS: Self = Self::known(NT_AUTHORITY, &[11]);
     /// SID of the account of the operating system: S-1-5-18. \[MS-DTYP\] 2.4.2.4
     pub const LOCAL_SYSTEM: Self = Self::known(NT_AUTHORITY, &[18]);
+    /// SID of the account of services without rights of the system: S-1-5-19. \[MS-DTYP\] 2.4.2.4
+    pub const LOCAL_SERVICE: Self = Self::known(NT_AUTHORITY, &[19]);
+    /// SID of the account of services that log on to other computers: S-1-5-20. \[MS-DTYP\] 2.4.2.4
+    pub const NETWORK_SERVICE: Self = Self::known(NT_AUTHORITY, &[20]);
     /// SID of the group of the computer's administrators: S-1-5-32-544. \[MS-DTYP\] 2.4.2.4
     pub const BUILTIN_ADMINISTRATORS: Self = Self::known(NT_AUTHORITY, &[32, 544]);
     /// SID of the group of the computer's users: S-1-5-32-545. \[MS-DTYP\] 2.4.2.4

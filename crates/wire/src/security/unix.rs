@@ -5,14 +5,14 @@ use super::descriptor::{DescriptorControl, SecurityDescriptor};
 use super::sid::Sid;
 use crate::access::AccessMask;
 
-/// Access rights for r: FILE_GENERIC_READ. \[MS-SMB2\] 2.2.13.1
-const READ: AccessMask = AccessMask(0x0012_0089);
-/// Access rights for w: FILE_GENERIC_WRITE.
-const WRITE: AccessMask = AccessMask(0x0012_0116);
-/// Access rights for x: FILE_GENERIC_EXECUTE.
-const EXECUTE: AccessMask = AccessMask(0x0012_00A0);
+/// Access rights for r.
+const READ: AccessMask = AccessMask::FILE_GENERIC_READ;
+/// Access rights for w.
+const WRITE: AccessMask = AccessMask::FILE_GENERIC_WRITE;
+/// Access rights for x.
+const EXECUTE: AccessMask = AccessMask::FILE_GENERIC_EXECUTE;
 /// Access rights for rwx: all, as in Samba with its default "acl map full control = yes".
-const ALL: AccessMask = AccessMask(0x001F_01FF);
+const ALL: AccessMask = AccessMask::FILE_ALL_ACCESS;
 
 impl SecurityDescriptor {
     /// Makes the descriptor that represents a Unix owner, group and mode, as Samba does for a file
@@ -28,7 +28,7 @@ impl SecurityDescriptor {
         let group = Sid::unix_group(gid);
         let mut dacl = Acl::new();
         for (sid, shift) in [(owner, 6), (group, 3), (Sid::EVERYONE, 0)] {
-            let mask = mask_of(mode >> shift & 0o7, is_directory);
+            let mask = AccessMask::from_unix_permissions(mode >> shift, is_directory);
             let fits = dacl.push(Ace::allow(sid, mask, AceFlags::NONE));
             assert!(fits, "three entries fit in a list");
         }
@@ -45,29 +45,33 @@ impl SecurityDescriptor {
     }
 }
 
-/// The access rights for three bits of a mode.
-fn mask_of(bits: u32, is_directory: bool) -> AccessMask {
-    if bits == 0o7 {
-        // The directory of a file grants the right to delete it.
-        return if is_directory {
-            ALL
-        } else {
-            ALL.without(AccessMask::DELETE)
-        };
-    }
-    let mut mask = AccessMask::NONE;
-    if bits & 0o4 != 0 {
-        mask |= READ;
-    }
-    if bits & 0o2 != 0 {
-        mask |= WRITE;
-        // A user with write access to a directory may delete its entries.
-        if is_directory {
-            mask |= AccessMask::FILE_DELETE_CHILD;
+impl AccessMask {
+    /// Returns the access rights that stand for three permission bits of Unix: 4 for read, 2 for
+    /// write, 1 for execute. Higher bits are ignored. `is_directory` adds the rights to delete
+    /// entries of a directory.
+    pub fn from_unix_permissions(bits: u32, is_directory: bool) -> Self {
+        let bits = bits & 0o7;
+        if bits == 0o7 {
+            // The directory of a file grants the right to delete it.
+            return match is_directory {
+                true => ALL,
+                false => ALL.without(Self::DELETE),
+            };
         }
+        let mut mask = Self::NONE;
+        if bits & 0o4 != 0 {
+            mask |= READ;
+        }
+        if bits & 0o2 != 0 {
+            mask |= WRITE;
+            // A user with write access to a directory may delete its entries.
+            if is_directory {
+                mask |= Self::FILE_DELETE_CHILD;
+            }
+        }
+        if bits & 0o1 != 0 {
+            mask |= EXECUTE;
+        }
+        mask
     }
-    if bits & 0o1 != 0 {
-        mask |= EXECUTE;
-    }
-    mask
 }
