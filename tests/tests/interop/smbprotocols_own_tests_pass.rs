@@ -25,12 +25,8 @@ const FIXTURES: &str = include_str!("../../src/python/smbprotocol_fixtures.py");
 /// Files of tests that want a domain with DFS.
 const WITHOUT_DFS: [&str; 2] = ["test_dfs.py", "test_smbclient_pool.py"];
 
-/// The tests that cannot pass, or not yet.
-const LEFT_OUT: [&str; 6] = [
-    // The server has no leases, streams and extended attributes yet.
-    "test_create_file_with_lease",
-    "test_open_file_with_ads",
-    "test_xattr_file",
+/// The tests that cannot pass.
+const LEFT_OUT: [&str; 3] = [
     // It wants a second share of a certain name.
     "test_rename_fail_dst_different_root",
     // It derives the largest WRITE from the number of granted credits.
