@@ -11,6 +11,9 @@ use crate::sample::{Metric, Row};
 use crate::smbclient::{self, Transfer};
 use crate::torture::{self, Test};
 
+/// Name of the bench of disconnected opens, which needs a higher limit of the server.
+pub(crate) const DISCONNECTED_BENCH: &str = "opens-disconnected";
+
 /// Time for a server to become idle after many logins.
 const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);
 
@@ -136,7 +139,7 @@ impl Bench {
             Kind::Leased,
         ),
         opens(
-            "opens-disconnected",
+            DISCONNECTED_BENCH,
             "memory of durable opens after the loss of their connection",
             Kind::Disconnected,
         ),

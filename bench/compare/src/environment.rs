@@ -12,6 +12,7 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share};
 
 use crate::accounting::{Accounting, Memory};
+use crate::bench::DISCONNECTED_BENCH;
 use crate::mount::Mount;
 use crate::options::Options;
 use crate::sample::Work;
@@ -170,12 +171,26 @@ impl Side {
             // As smbd: with the default, smbeam encrypts what the other server only signs, or
             // sends without protection.
             gmac_channels: Some("allow"),
+            limits: limits(options),
             ..Plan::default()
         };
         let mut server = Server::start_as(contender.subject, Some(lab), None, plan)?;
         server.stop().or_else(|_| server.kill())?;
         let accounting = Accounting::new(["a", "b"][side]);
         Ok(Side { server, accounting })
+    }
+}
+
+/// The limits of smbeam that the chosen benches need beyond the defaults. Other benches omit the
+/// key, so that older binaries accept the configuration.
+fn limits(options: &Options) -> Vec<(String, u64)> {
+    match options.is_chosen(DISCONNECTED_BENCH) {
+        // The bench has one more open than it measures.
+        true => {
+            let count = u64::from(options.open_files) + 1;
+            vec![("disconnected_opens_per_user".into(), count)]
+        }
+        false => Vec::new(),
     }
 }
 

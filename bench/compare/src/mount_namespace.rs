@@ -12,10 +12,11 @@ use std::process::Command;
 use anyhow::Error;
 
 const MARK: &str = "SMBEAM_BENCH_ENCLOSED";
-/// The clients of one run have a thousand connections, so the shell raises the limit of open files.
+/// The clients of one run have a thousand connections, so the shell raises the limit of open files:
+/// the soft one, because the servers raise their limit to the hard one.
 /// The names of the directories contain the process id of the program, see `Scratch`.
 const SHELL: &str = r#"
-ulimit -n 8192
+ulimit -S -n 8192
 disk=$1
 shift
 clean() {
