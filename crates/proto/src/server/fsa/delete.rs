@@ -5,6 +5,7 @@
 //! name is removed through the open that asked for the deletion, with the rights of that open and
 //! by its name. The open is *parked* if its client closes it before other clients close theirs.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -100,8 +101,8 @@ impl FileTable {
         };
         let is_stream = removed.stream().is_some();
         let is_closed = |stream: &StreamRecord| stream.opens.is_empty();
-        if is_stream && file.streams.get(&key.stream).is_some_and(is_closed) {
-            file.streams.remove(&key.stream);
+        if is_stream && file.streams.get(key.stream).is_some_and(is_closed) {
+            file.streams.remove(key.stream);
         }
         // The name of the file itself may be being removed too.
         let is_deleted = is_stream && file.delete.is_some();
@@ -137,7 +138,7 @@ impl FileRecord {
     /// Whether a stream is marked for deletion, by itself or with the file.
     pub(super) fn is_delete_pending(&self, stream: StreamId) -> bool {
         let is_marked = |stream: &StreamRecord| stream.delete.is_some();
-        self.delete.is_some() || self.streams.get(&stream).is_some_and(is_marked)
+        self.delete.is_some() || self.streams.get(stream).is_some_and(is_marked)
     }
 
     /// Whether the opens of named streams permit this open of the file: a deletion of the file
@@ -147,29 +148,29 @@ impl FileRecord {
             return true;
         }
         let shares = |open: &OpenRecord| open.sharing.share.contains(ShareAccess::DELETE);
-        let mut named = self.streams.iter().filter(|(id, _)| **id != StreamId::DATA);
+        let mut named = self.streams.iter().filter(|(id, _)| *id != StreamId::DATA);
         named.all(|(_, stream)| stream.opens.iter().all(shares))
     }
 
     /// The mark for deletion of the file, or of a named stream.
-    fn delete_mut(&mut self, stream: StreamId) -> Option<&mut Option<PendingDelete>> {
+    fn delete_mut(&mut self, stream: StreamId) -> Option<&mut Option<Box<PendingDelete>>> {
         match stream {
             StreamId::DATA => Some(&mut self.delete),
-            stream => (self.streams.get_mut(&stream)).map(|stream| &mut stream.delete),
+            stream => (self.streams.get_mut(stream)).map(|stream| &mut stream.delete),
         }
     }
 
     fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen) {
-        let stream = self.streams.get(&key.stream);
+        let stream = self.streams.get(key.stream);
         let Some(record) = stream.and_then(|stream| stream.open(open)) else {
             return;
         };
-        let delete = PendingDelete {
+        let delete = Box::new(PendingDelete {
             file: open,
             path: record.path.clone(),
             parent_lease: record.parent_lease,
             is_parked: false,
-        };
+        });
         if let Some(mark) = self.delete_mut(key.stream) {
             mark.get_or_insert(delete);
         }
@@ -184,13 +185,14 @@ impl FileRecord {
         deadline: Instant,
         notices: &mut Notices,
     ) {
-        let Some(record) = self.streams[&key.stream].open(open) else {
+        let stream = self.streams.get(key.stream);
+        let Some(record) = stream.and_then(|stream| stream.open(open)) else {
             return;
         };
         let holder = record.holder;
         self.set_delete_pending(key, open);
-        for (id, stream) in &mut self.streams {
-            if key.stream == StreamId::DATA || key.stream == *id {
+        for (id, stream) in self.streams.iter_mut() {
+            if key.stream == StreamId::DATA || key.stream == id {
                 stream.break_handle_leases(holder, deadline, notices);
             }
         }
@@ -203,17 +205,18 @@ impl FileRecord {
         open: LocalOpen,
         deadline: Instant,
     ) -> (Close, Option<LeaseId>) {
-        let stream = self.streams.get(&key.stream);
+        let stream = self.streams.get(key.stream);
         let mut records = stream.into_iter().flat_map(|stream| &stream.opens);
-        let Some(index) = records.position(|record| record.file == open) else {
+        let position = records.position(|record| record.file == open);
+        let (Some(stream), Some(index)) = (stream, position) else {
             return (Close::of(open), None);
         };
         // [MS-FSA] 2.1.5.5: FILE_DELETE_ON_CLOSE counts from this close on, not before.
         let mut notices = Notices::new();
-        if self.streams[&key.stream].opens[index].delete_on_close {
+        if stream.opens[index].delete_on_close {
             self.delete_on_close(key, open, deadline, &mut notices);
         }
-        let stream = self.streams.get_mut(&key.stream).expect("it has the open");
+        let stream = self.streams.get_mut(key.stream).expect("it has the open");
         let record = stream.opens.swap_remove(index);
         let ended = stream.closed(record.holder, &mut notices);
         stream.locks.leave(open, &mut notices);
@@ -236,13 +239,13 @@ impl FileRecord {
         let is_unused = self.streams.values().all(|stream| stream.opens.is_empty());
         if is_unused && let Some(delete) = &self.delete {
             let mut close = delete.unlink(open, parent_lease);
-            let marks = self.streams.values().filter_map(|it| it.delete.as_ref());
+            let marks = self.streams.values().filter_map(|it| it.delete.as_deref());
             let parked = marks.filter(|mark| mark.is_parked).map(|mark| mark.file);
             close.close.extend(parked);
             self.streams.clear();
             return close;
         }
-        let stream = self.streams.get_mut(&id).expect("it had the open");
+        let stream = self.streams.get_mut(id).expect("it had the open");
         let is_last = stream.opens.is_empty();
         let mark = match id {
             StreamId::DATA => &mut self.delete,
@@ -253,13 +256,13 @@ impl FileRecord {
             Some(delete) if delete.file == open => {
                 delete.is_parked = true;
                 if is_last {
-                    self.streams.remove(&id);
+                    self.streams.remove(id);
                 }
                 Close::default()
             }
             _ => {
                 if is_last {
-                    self.streams.remove(&id);
+                    self.streams.remove(id);
                 }
                 Close::of(open)
             }

@@ -1,5 +1,6 @@
 //! The map behind the table of open files: files by their identity, streams within a file.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 
@@ -28,8 +29,8 @@ struct Leased {
     /// The stream that the lease is on.
     key: FileKey,
     /// The name under which the directory of the lease is in the list of directories; `None` for a
-    /// file.
-    directory: Option<DirectoryName>,
+    /// file. Boxed, because most leases are on files.
+    directory: Option<Box<DirectoryName>>,
 }
 
 impl Files {
@@ -89,7 +90,7 @@ impl Files {
             return false;
         };
         let key = leased.key;
-        let previous = leased.directory.replace(name.clone());
+        let previous = leased.directory.replace(Box::new(name.clone()));
         if let Some(previous) = &previous {
             self.directories.remove(previous, key);
         }
@@ -122,12 +123,12 @@ impl Files {
 
     /// A stream.
     pub(super) fn stream(&self, key: FileKey) -> Option<&StreamRecord> {
-        self.file(key)?.streams.get(&key.stream)
+        self.file(key)?.streams.get(key.stream)
     }
 
     /// The same, to change it.
     pub(super) fn stream_mut(&mut self, key: FileKey) -> Option<&mut StreamRecord> {
-        self.file_mut(key)?.streams.get_mut(&key.stream)
+        self.file_mut(key)?.streams.get_mut(key.stream)
     }
 
     /// All open streams of a file.
@@ -136,15 +137,15 @@ impl Files {
         key: FileKey,
     ) -> impl Iterator<Item = (FileKey, &mut StreamRecord)> {
         let file = self.file_mut(key);
-        let streams = file.into_iter().flat_map(|file| &mut file.streams);
-        streams.map(move |(stream, record)| (key.with_stream(*stream), record))
+        let streams = file.into_iter().flat_map(|file| file.streams.iter_mut());
+        streams.map(move |(stream, record)| (key.with_stream(stream), record))
     }
 
     /// All open streams of all files.
     pub(super) fn all_streams_mut(&mut self) -> impl Iterator<Item = (FileKey, &mut StreamRecord)> {
         self.files.iter_mut().flat_map(|(key, file)| {
             let streams = file.streams.iter_mut();
-            streams.map(|(stream, record)| (key.with_stream(*stream), record))
+            streams.map(|(stream, record)| (key.with_stream(stream), record))
         })
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod file_locks;
 mod files;
 mod reconnect;
 mod share_access;
+mod streams;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ use delete::PendingDelete;
 use file_locks::FileLocks;
 use files::Files;
 pub(crate) use share_access::Sharing;
+use streams::Streams;
 
 /// The largest offset in bytes: a signed number on the wire. \[MS-FSA\] 2.1.5.3
 pub(crate) const MAX_OFFSET: u64 = i64::MAX as u64;
@@ -55,9 +57,9 @@ pub(crate) struct FileTable {
 #[derive(Debug, Default)]
 struct FileRecord {
     /// The open streams, and those that are being deleted. The others have no entry.
-    streams: BTreeMap<StreamId, StreamRecord>,
-    /// Set once the file will be deleted with its last open.
-    delete: Option<PendingDelete>,
+    streams: Streams,
+    /// Set once the file will be deleted with its last open. Boxed, because few files are.
+    delete: Option<Box<PendingDelete>>,
 }
 
 /// One open stream of a file.
@@ -75,7 +77,7 @@ struct StreamRecord {
     /// Byte-range locks.
     locks: Arc<FileLocks>,
     /// Set once the named stream will be deleted with its last open.
-    delete: Option<PendingDelete>,
+    delete: Option<Box<PendingDelete>>,
 }
 
 /// The result of an attempt to enter an open in the table.
@@ -164,7 +166,7 @@ impl FileTable {
             return Err(Status::DELETE_PENDING);
         }
         let violates_file = !file.shares_deletion(key.stream, attempt.checked);
-        let stream = file.streams.entry(key.stream).or_default();
+        let stream = file.streams.entry(key.stream);
         stream.expire(attempt.wait.now, notices);
         let is_compatible = |open: &OpenRecord| open.sharing.is_compatible(attempt.checked);
         let violates = violates_file || !stream.opens.iter().all(is_compatible);
@@ -177,7 +179,7 @@ impl FileTable {
             return Err(Status::SHARING_VIOLATION);
         }
         let lease = record.holder.lease();
-        stream.opens.push(record);
+        push(&mut stream.opens, record);
         if let Some(lease) = lease {
             files.add_lease(lease, key);
         }
@@ -255,8 +257,9 @@ impl FileTable {
     /// smbtorture smb2.streams.names3
     pub(crate) fn has_open_named_stream(&self, key: FileKey) -> bool {
         let files = self.files.lock();
-        let mut streams = files.file(key).into_iter().flat_map(|file| &file.streams);
-        streams.any(|(id, stream)| *id != StreamId::DATA && !stream.opens.is_empty())
+        let file = files.file(key);
+        let mut streams = file.into_iter().flat_map(|file| file.streams.iter());
+        streams.any(|(id, stream)| id != StreamId::DATA && !stream.opens.is_empty())
     }
 
     /// Whether the file has an open stream of this name, by the name of the file.
@@ -335,6 +338,15 @@ impl FileTable {
         let mut opens = files.opens();
         opens.any(is_it)
     }
+}
+
+/// Adds an item to a list that usually has one or two, and leaves little space unused: every open
+/// file has two such lists. `Vec::push` starts with space for four.
+fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 2 + 1);
+    }
+    list.push(item);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use wire::access::{AccessMask, ShareAccess};
 
 use super::caching::BreakWait;
 use super::*;
+use crate::file::StreamId;
 use crate::id::{ConnectionId, OpId};
 use crate::time::Instant;
 

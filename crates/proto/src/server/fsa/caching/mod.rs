@@ -19,7 +19,7 @@ use wire::create_context::{Lease, LeaseState};
 use wire::{Guid, Status};
 
 use super::file_locks::FileLocks;
-use super::{FileTable, StreamRecord};
+use super::{FileTable, StreamRecord, push};
 use crate::file::{FileKey, LocalOpen};
 use crate::id::ConnectionId;
 use crate::notice::Notice;
@@ -260,7 +260,7 @@ impl StreamRecord {
     }
 
     fn add_lease(&mut self, holder: HolderId, rights: LeaseState, terms: LeaseTerms) {
-        self.holders.push(Holder::of_lease(holder, rights, terms));
+        push(&mut self.holders, Holder::of_lease(holder, rights, terms));
         self.note_readers();
     }
 
@@ -314,7 +314,7 @@ impl StreamRecord {
     fn hold_oplock(&mut self, holder: HolderId, rights: LeaseState) {
         self.holders.retain(|other| other.id != holder);
         if !rights.is_empty() {
-            self.holders.push(Holder::of_oplock(holder, rights));
+            push(&mut self.holders, Holder::of_oplock(holder, rights));
         }
         self.note_readers();
     }
