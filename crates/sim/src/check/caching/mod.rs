@@ -16,10 +16,12 @@
 //!   delayed write is complete at its tick, before the server has it, unless the client loses it.
 //! - *Handles.* When a rename or a deletion succeeds, no other lease has had HANDLE_CACHING on the
 //!   file since before the request.
-//! - *Epochs.* On one connection, the epochs of a lease of version 2 never go back. Where a
-//!   notification has the epoch after the known one, it breaks exactly the known rights. A
-//!   notification with the known epoch is the next step of a break if it breaks exactly these
-//!   rights, and a repetition otherwise.
+//! - *Epochs.* On one connection, the epochs of a lease of version 2 never go back. One exception:
+//!   after a break without acknowledgment, the client may get new rights before the notification is
+//!   sent. Where the epoch of a response is more than one step ahead, the client missed a break, and
+//!   its cached data are invalid. Where a notification has the epoch after the known one, it breaks
+//!   exactly the known rights. A notification with the known epoch is the next step of a break if it
+//!   breaks exactly these rights, and a repetition otherwise.
 //! - *Delivery.* A posted break reaches the client within a time limit, while its holder has opens.
 
 mod holder;
@@ -214,11 +216,14 @@ impl Caching {
         ensure(key == grant.key, || {
             format!("a lease on {key:#x} is on {:#x} too: {grant:x?}", grant.key)
         })?;
-        holder.arrives(grant.epoch, arrival)?;
+        holder.arrives(grant.epoch, true, arrival)?;
         let is_first = !std::mem::replace(&mut holder.is_granted, true);
         let is_newer = !holder.is_v2 || diff(grant.epoch, holder.epoch) > 0;
         // The notification of a break in progress follows, or has come already.
         if is_first || (is_newer && !grant.is_breaking) {
+            if holder.is_v2 && diff(grant.epoch, holder.epoch) > 1 {
+                holder.note_reads(false, arrival.tick);
+            }
             holder.receive(grant.rights, arrival.tick);
             let known = u16::from(grant.is_breaking);
             holder.epoch = grant.epoch.wrapping_sub(known);
@@ -283,7 +288,7 @@ impl Caching {
         let Some((number, holder)) = found else {
             return Ok(None);
         };
-        holder.arrives(epoch, arrival)?;
+        holder.arrives(epoch, notified.needs_ack, arrival)?;
         if !holder.is_granted {
             ensure(holder.is_v2, || {
                 format!("{notified:?} arrived before the rights of {holder:?}")
@@ -405,12 +410,14 @@ impl Holder {
         needs_ack
     }
 
-    /// A message with an epoch arrives.
-    fn arrives(&mut self, epoch: u16, arrival: Arrival) -> Check {
-        if !self.is_v2 {
+    /// A message with an epoch arrives; `is_ordered` unless it may be late.
+    fn arrives(&mut self, epoch: u16, is_ordered: bool, arrival: Arrival) -> Check {
+        let last = self.epochs.get(&arrival.link).copied();
+        let is_late = last.is_some_and(|last| diff(epoch, last) < 0);
+        if !self.is_v2 || (is_late && !is_ordered) {
             return Ok(());
         }
-        let last = self.epochs.insert(arrival.link, epoch);
+        self.epochs.insert(arrival.link, epoch);
         ensure(last.is_none_or(|last| diff(epoch, last) >= 0), || {
             format!("epoch {epoch} arrived after {last:?}: {self:?}")
         })

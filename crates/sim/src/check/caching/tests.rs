@@ -240,6 +240,28 @@ fn a_lease_of_a_failed_create_is_that_of_the_others() {
 }
 
 #[test]
+fn new_rights_may_arrive_before_a_break_without_acknowledgment() {
+    let mut caching = Caching::default();
+    let (number, _) = lease(&mut caching, 1, READ, 1);
+    let span = Span {
+        start: 2,
+        end: Some(3),
+    };
+    let holder = caching.get_mut(number).expect("it has an open");
+    holder.fill(5, Stamp(9), span);
+    let granted = caching.granted(number, &grant(1, READ | HANDLE, 3), arrival(4));
+    assert_eq!(granted, Ok(None));
+    let holder = caching.get(number).expect("it has an open");
+    assert!(holder.readable(seconds(0)).is_empty(), "a break is missing");
+    let late = notified(1, READ, NONE, 2);
+    assert_eq!(caching.notified(&late, arrival(5)), Ok(None));
+    assert_eq!(caching.rights_of(name(1)), Some(READ | HANDLE));
+    // A break with an acknowledgment is never late.
+    let late = notified(1, READ | HANDLE, READ, 2);
+    assert!(caching.notified(&late, arrival(6)).is_err());
+}
+
+#[test]
 fn a_break_of_other_rights_is_found() {
     let mut caching = Caching::default();
     let (_, result) = lease(&mut caching, 1, READ | HANDLE, 1);
