@@ -25,6 +25,7 @@ use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::disk::{Disk, Work};
 use crate::login::{Accounts, Logins};
+use crate::misbehavior::Misbehavior;
 use crate::scenario::Faults;
 
 /// A request of the host to the world.
@@ -79,6 +80,8 @@ pub(crate) struct Host {
     logins: Logins,
     is_closed: bool,
     is_disconnected: bool,
+    /// The fault of the server itself.
+    misbehavior: Option<Misbehavior>,
 }
 
 impl Host {
@@ -99,7 +102,13 @@ impl Host {
             logins: Logins::new(accounts),
             is_closed: false,
             is_disconnected: false,
+            misbehavior: None,
         }
+    }
+
+    /// From now on the server has this fault.
+    pub(crate) fn misbehave(&mut self, misbehavior: Option<Misbehavior>) {
+        self.misbehavior = misbehavior;
     }
 
     /// From now on every login succeeds, as a guest.
@@ -351,10 +360,14 @@ impl Host {
         Ok(None)
     }
 
-    fn send(&mut self, outbound: Outbound, around: &mut Surroundings<'_>) -> Check {
+    fn send(&mut self, mut outbound: Outbound, around: &mut Surroundings<'_>) -> Check {
         ensure(!self.is_closed && !self.is_disconnected, || {
             "a response to a connection that has ended".into()
         })?;
+        if let Some(misbehavior) = self.misbehavior {
+            let messages = outbound.messages.iter_mut();
+            messages.for_each(|message| misbehavior.spoil(&mut message.head));
+        }
         let invalidate = outbound.invalidate;
         let frame = assemble(outbound, around.nonces, |payload| {
             around.disk.take(payload.token)

@@ -30,6 +30,7 @@ mod disk;
 pub mod fuzz;
 mod host;
 mod login;
+mod misbehavior;
 mod network;
 mod scenario;
 mod schedule;
@@ -46,6 +47,7 @@ use proto::violation::Violation;
 
 pub use adapter::TRANSPORTS;
 pub use choices::Choices;
+pub use misbehavior::Misbehavior;
 pub use scenario::{Faults, Protection, Scenario};
 
 use check::Check;
@@ -94,6 +96,8 @@ pub struct Report {
     pub unacknowledged: u64,
     /// Number of cells that clients read from their caches.
     pub cached_reads: u64,
+    /// Number of listings of directories that clients used from their caches.
+    pub cached_listings: u64,
     /// Number of writes that clients delayed under write caching.
     pub delayed_writes: u64,
     /// Number of opens that clients used again under handle caching.

@@ -7,6 +7,7 @@ use wire::dialect::Dialect;
 
 use crate::adapter::carriers;
 use crate::choices::Choices;
+use crate::misbehavior::Misbehavior;
 
 /// Protection of the messages of a simulated client: signing and encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +51,15 @@ pub struct Scenario {
     /// operations per thousand use a cache, if the client has one. If it is not 0, the connections
     /// of a user have one ClientGuid and share their leases.
     pub leases: u16,
+    /// Whether clients list directories from their caches. Then no directory is renamed or deleted.
+    pub listings: bool,
     /// Maximum duration of a request that may wait for the break of another client's caching
     /// rights; `None` for the server's own limit.
     pub answer_limit: Option<Duration>,
     /// Bytes of memory for the responses of all connections.
     pub response_bytes: usize,
+    /// The fault of the server itself, to test the checks; `None` for the real server.
+    pub misbehavior: Option<Misbehavior>,
     /// The faults that occur until the clients have sent their last operation. After that no fault
     /// occurs.
     pub faults: Faults,
@@ -163,8 +168,10 @@ impl Scenario {
             crowd: 0,
             resilient_timeout: Duration::ZERO,
             leases: 0,
+            listings: false,
             answer_limit: None,
             response_bytes: 256 << 20,
+            misbehavior: None,
             faults: Faults::default(),
         }
     }
@@ -247,6 +254,16 @@ impl Scenario {
             crowd: choices.pick(&[0, 0, 150]),
             answer_limit: Some(Duration::from_secs(5)),
             ..Self::calm()
+        }
+    }
+
+    /// Returns a scenario in which clients cache listings of directories under leases, while others
+    /// create, rename and delete files there, without faults. `seed` chooses the details.
+    pub fn listing(seed: u64) -> Self {
+        Self {
+            dialects: ALL_DIALECTS[2..].to_vec(),
+            listings: true,
+            ..Self::caching(seed)
         }
     }
 

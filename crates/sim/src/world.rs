@@ -24,6 +24,7 @@ use crate::adapter::Adapter;
 use crate::backpressure::Backpressure;
 use crate::check::caching::Caching;
 use crate::check::contents::Contents;
+use crate::check::directories::Directories;
 use crate::check::locks::Locks;
 use crate::check::nonces::SigningNonces;
 use crate::check::opens::Opens;
@@ -33,6 +34,7 @@ use crate::client::{Client, Order, Phase, Shared};
 use crate::disk::Disk;
 use crate::host::{Host, Surroundings, Wish};
 use crate::login::{self, Accounts};
+use crate::misbehavior::Misbehavior;
 use crate::network::{Pipe, delay};
 use crate::scenario::{Faults, Scenario};
 use crate::schedule::{Schedule, Timer};
@@ -99,6 +101,7 @@ pub(crate) struct World {
     opens: Opens,
     locks: Locks,
     caching: Caching,
+    directories: Directories,
     file_ids: Vec<FileId>,
     tick: u64,
     /// Deadline of the final phase; set when the faults stop.
@@ -132,6 +135,7 @@ impl World {
             opens: Opens::default(),
             locks: Locks::default(),
             caching: Caching::default(),
+            directories: Directories::default(),
             file_ids: Vec::new(),
             tick: 0,
             deadline: None,
@@ -203,6 +207,7 @@ impl World {
         }
         self.disk.check_idle()?;
         self.report.reads_checked = self.contents.check()?;
+        self.directories.check()?;
         self.check_ledger()
     }
 
@@ -311,7 +316,7 @@ impl World {
         let (server, accounts) = (self.server.clone(), self.accounts.clone());
         let now = self.schedule.now();
         let (connection, carrier) = (ConnectionId(id), self.clients[client].carrier);
-        let host = Host::new(
+        let mut host = Host::new(
             server,
             connection,
             carrier,
@@ -319,6 +324,7 @@ impl World {
             now,
             &mut self.choices,
         );
+        host.misbehave(self.scenario.misbehavior);
         let link = Link {
             client,
             host,
@@ -493,12 +499,21 @@ impl World {
         {
             self.report.locks_waited_for += 1;
         }
+        let mut pause = Duration::ZERO;
         if let Notice::BreakCaching(caching_break) = &notice {
+            let misbehavior = self.scenario.misbehavior;
+            if misbehavior.is_some_and(|fault| fault.forgets(caching_break)) {
+                return;
+            }
             self.tick += 1;
             let now = self.schedule.now().instant;
             self.caching.post(caching_break, self.tick, now);
+            if misbehavior.is_some_and(|fault| fault.loses(caching_break)) {
+                return;
+            }
+            pause += misbehavior.map_or(Duration::ZERO, |fault| fault.delay(caching_break));
         }
-        let pause = delay(self.faults.network_delay, &mut self.choices);
+        pause += delay(self.faults.network_delay, &mut self.choices);
         self.schedule.after(pause, Event::Notice(to, notice));
     }
 
@@ -623,6 +638,7 @@ impl World {
             opens: &mut self.opens,
             locks: &mut self.locks,
             caching: &mut self.caching,
+            directories: &mut self.directories,
             file_ids: &mut self.file_ids,
             orders: Vec::new(),
             report: &mut self.report,
@@ -684,13 +700,16 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             force_token: None,
         })
     };
+    let limits = Limits::default();
+    let break_timeout = scenario.misbehavior.and_then(Misbehavior::break_timeout);
     Config {
         security_blob: auth::server_hint(),
         limits: Limits {
+            oplock_break_timeout: break_timeout.unwrap_or(limits.oplock_break_timeout),
             credits: scenario.credits,
             durable_timeout_max: scenario.resilient_timeout,
             response_bytes: scenario.response_bytes,
-            ..Limits::default()
+            ..limits
         },
         shares: vec![
             share(0, "data", None),

@@ -53,6 +53,13 @@ fn caches_are_coherent_and_breaks_end_soon() {
 }
 
 #[test]
+fn cached_listings_of_directories_are_coherent() {
+    let test = "cached_listings_of_directories_are_coherent";
+    let reports = run_all(test, Scenario::listing);
+    check_that_all_occurred(&reports, &[|report| report.cached_listings]);
+}
+
+#[test]
 fn bad_acknowledgments_stop_no_other_client() {
     let test = "bad_acknowledgments_stop_no_other_client";
     let reports = run_all(test, Scenario::caching_badly);

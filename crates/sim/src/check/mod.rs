@@ -2,6 +2,7 @@
 
 pub(crate) mod caching;
 pub(crate) mod contents;
+pub(crate) mod directories;
 pub(crate) mod locks;
 pub(crate) mod nonces;
 pub(crate) mod opens;

@@ -25,6 +25,9 @@ pub(super) const NAMES: [&str; 9] = [
     "e\\a",
 ];
 
+/// The directories, and the files in them.
+const LISTED: [&str; 5] = ["d", "e", "d\\a", "d\\b", "e\\a"];
+
 /// Usual number of cells of one READ or WRITE.
 const FEW: u64 = 6;
 /// Number of cells in more than 64 KiB: such a request costs several credits.
@@ -122,14 +125,19 @@ impl Client {
 
     /// Returns a CREATE of a random name, and the slot for its open.
     fn create(&mut self, shared: &mut Shared<'_>) -> Call {
-        let name = self.choices.pick(&NAMES);
-        let is_directory = matches!(name, "d" | "e") && !self.choices.per_mille(200);
+        let name = match shared.scenario.listings && self.choices.per_mille(800) {
+            true => self.choices.pick(&LISTED),
+            false => self.choices.pick(&NAMES),
+        };
+        let is_sure = shared.scenario.listings;
+        let is_directory = matches!(name, "d" | "e") && (is_sure || !self.choices.per_mille(200));
         let mut options = match is_directory {
             true => CreateOptions::DIRECTORY_FILE,
             false => CreateOptions::NON_DIRECTORY_FILE,
         };
         let access = self.choices.pick(&ACCESSES);
         let may_delete = access.intersects(AccessMask::DELETE | AccessMask::GENERIC_ALL);
+        let may_delete = may_delete && may_go(name, shared);
         if may_delete && self.choices.per_mille(200) {
             options |= CreateOptions::DELETE_ON_CLOSE;
         }
@@ -157,6 +165,7 @@ impl Client {
         let (holder, asked) = self.ask_to_cache(name, slot, shared);
         let opening = Opening {
             slot,
+            path: name.to_owned(),
             access,
             share,
             disposition,
@@ -305,7 +314,8 @@ impl Client {
         };
         let call = match self.choices.below(11) {
             0 => Call::flush(file_id),
-            1 => self.rename(slot, file_id),
+            1 | 2 if !self.may_move(slot, shared) => Call::flush(file_id),
+            1 => self.rename(slot, file_id, shared),
             2 => {
                 let is_to_go = [self.choices.below(2) as u8];
                 let intent = match is_to_go {
@@ -361,8 +371,18 @@ impl Client {
         Call::query_directory(file_id, class, flags, pattern)
     }
 
-    fn rename(&mut self, slot: u64, file_id: FileId) -> Call {
-        let name = utf16(self.choices.pick(&NAMES));
+    /// Whether the client may rename or delete the file of an open.
+    fn may_move(&self, slot: u64, shared: &Shared<'_>) -> bool {
+        let slot = self.slots.get(&slot);
+        slot.is_none_or(|slot| may_go(&slot.path, shared))
+    }
+
+    fn rename(&mut self, slot: u64, file_id: FileId, shared: &Shared<'_>) -> Call {
+        let name = match shared.scenario.listings {
+            true => self.choices.pick(&LISTED[2..]),
+            false => self.choices.pick(&NAMES),
+        };
+        let name = utf16(name);
         let rename = FileRenameInformation {
             is_replacing: self.choices.per_mille(500),
             root_directory: 0,
@@ -428,4 +448,9 @@ impl Client {
         calls.push(self.create(shared));
         self.submit(calls, shared);
     }
+}
+
+/// Whether a name may be renamed or deleted. Directories stay while clients cache their listings.
+fn may_go(name: &str, shared: &Shared<'_>) -> bool {
+    !shared.scenario.listings || !matches!(name, "d" | "e")
 }

@@ -3,6 +3,7 @@
 use wire::access::AccessMask;
 use wire::create::CreateAction;
 use wire::create_context::{OnDiskIdResponse, find, name};
+use wire::fscc::{DirectoryEntries, FileInfoClass};
 use wire::fsctl::ResumeKeyResponse;
 use wire::{Command, Header, Status};
 
@@ -11,6 +12,7 @@ use super::ledger::Pending;
 use super::memory::FILL;
 use super::{Client, Shared, Slot, State, cache};
 use crate::check::contents::{CELL, CELLS, Filling, Span, Stamp};
+use crate::check::directories::Listing;
 use crate::check::opens::Held;
 use crate::check::{Check, ensure};
 
@@ -143,6 +145,7 @@ impl Client {
                     _ => Ok(()),
                 }
             }
+            Intent::Scan { slot } => self.has_scanned(slot, header, message, span, shared),
             Intent::List | Intent::Any => Ok(()),
             Intent::Impossible => {
                 shared.report.refused += 1;
@@ -165,6 +168,10 @@ impl Client {
         shared: &mut Shared<'_>,
     ) -> Check {
         let blank = (0..CELLS, Filling::Stamp(Stamp::default()));
+        let is_missing = header.status == Status::OBJECT_NAME_NOT_FOUND;
+        if is_missing || header.status == Status::SUCCESS {
+            (shared.directories).observe(&opening.path, !is_missing, span);
+        }
         if header.status != Status::SUCCESS {
             self.slots.remove(&opening.slot);
             cache::refused((self.id, opening.slot), shared);
@@ -286,6 +293,33 @@ impl Client {
         Ok(())
     }
 
+    /// Processes a listing of a directory.
+    fn has_scanned(
+        &mut self,
+        slot: u64,
+        header: &Header,
+        message: &[u8],
+        span: Span,
+        shared: &mut Shared<'_>,
+    ) -> Check {
+        let holder = self.slots.get(&slot).and_then(|slot| slot.holder);
+        let holder = holder.and_then(|holder| shared.caching.get_mut(holder));
+        let (Some(holder), Status::SUCCESS) = (holder, header.status) else {
+            return Ok(());
+        };
+        let response = wire::query_directory::Response::decode(message);
+        let response = response.map_err(|error| format!("QUERY_DIRECTORY: {error}"))?;
+        let entries = DirectoryEntries::new(FileInfoClass::NAMES, response.output);
+        let names = entries.into_iter().flatten().map(|entry| {
+            let entry = entry.map_err(|error| format!("QUERY_DIRECTORY: {error}"))?;
+            let name = entry.name.decode().ok_or("a name that is not UTF-16")?;
+            Ok(name.to_lowercase())
+        });
+        let names = names.collect::<Check<_>>()?;
+        holder.list(Listing { names, span });
+        Ok(())
+    }
+
     /// If files are private, no user reads data of another user.
     pub(super) fn check_owner(&self, stamp: Stamp, shared: &Shared<'_>) -> Check {
         let owner = stamp.user();
@@ -299,6 +333,7 @@ impl Client {
         let slot = Slot {
             state: State::Opening,
             file_id: wire::FileId::RELATED,
+            path: opening.path.clone(),
             key: None,
             resume_key: None,
             is_resilient: false,

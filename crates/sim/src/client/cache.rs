@@ -230,6 +230,9 @@ impl Client {
             return false;
         }
         let (slot, number) = self.choices.pick(&open);
+        if matches!(self.slots[&slot].path.as_str(), "d" | "e") && shared.scenario.listings {
+            return self.scan(slot, number, shared);
+        }
         match self.choices.below(8) {
             0..3 => self.delay_write(slot, number, shared),
             3..6 => self.read_cached(slot, number, shared),
@@ -276,6 +279,22 @@ impl Client {
             shared.contents.read(key, cell, stamp, span);
             shared.report.cached_reads += 1;
         }
+        true
+    }
+
+    /// Lists a directory: from the cache, where the client may use it, and sometimes again.
+    fn scan(&mut self, slot: u64, number: u64, shared: &mut Shared<'_>) -> bool {
+        let holder = shared.caching.get(number).expect("it was found");
+        if let Some(listing) = holder.listing(shared.now.instant).cloned() {
+            let path = holder.path.clone();
+            let tick = shared.tick();
+            let since = shared.caching.stale_since(number).unwrap_or(tick);
+            shared.report.cached_listings += 1;
+            shared.directories.list(&path, &listing, since);
+            return true;
+        }
+        let file_id = self.slots[&slot].file_id;
+        self.submit(vec![Call::scan(slot, file_id)], shared);
         true
     }
 

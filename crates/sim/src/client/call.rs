@@ -95,6 +95,10 @@ pub(crate) enum Intent {
         slot: u64,
     },
     List,
+    /// List the directory of an open from its start, to cache the names.
+    Scan {
+        slot: u64,
+    },
     /// A request that changes no data and may have any response.
     Any,
     /// The request must fail with any status, and without effect.
@@ -135,6 +139,8 @@ pub(crate) struct Move {
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) slot: u64,
+    /// The name, in lower case.
+    pub(crate) path: String,
     pub(crate) access: AccessMask,
     pub(crate) share: ShareAccess,
     pub(crate) disposition: CreateDisposition,
@@ -484,6 +490,16 @@ impl Call {
         Self::new(Command::QUERY_DIRECTORY, Intent::List, |out| {
             request.encode(out);
         })
+    }
+
+    /// Lists a directory from its start. All simulated directories fit into one response.
+    pub(crate) fn scan(slot: u64, file_id: FileId) -> Self {
+        let class = FileInfoClass::NAMES.0;
+        let flags = wire::query_directory::QueryDirectoryFlags::RESTART_SCANS;
+        Self {
+            intent: Intent::Scan { slot },
+            ..Self::query_directory(file_id, class, flags.0, "*")
+        }
     }
 }
 

@@ -31,6 +31,7 @@ use crate::adapter::Adapter;
 use crate::check::Check;
 use crate::check::caching::Caching;
 use crate::check::contents::{CELLS, Contents, Filling, Key, Stamp};
+use crate::check::directories::Directories;
 use crate::check::locks::{Locks, Place};
 use crate::check::opens::Opens;
 use crate::choices::Choices;
@@ -60,6 +61,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) opens: &'a mut Opens,
     pub(crate) locks: &'a mut Locks,
     pub(crate) caching: &'a mut Caching,
+    pub(crate) directories: &'a mut Directories,
     /// FileIds of all clients, for clients that violate the protocol.
     pub(crate) file_ids: &'a mut Vec<FileId>,
     pub(crate) orders: Vec<Order>,
@@ -105,6 +107,8 @@ enum State {
 struct Slot {
     state: State,
     file_id: FileId,
+    /// The name in its CREATE, in lower case.
+    path: String,
     key: Key,
     /// The resume key, after the client has requested it.
     resume_key: Option<[u8; 24]>,
@@ -336,6 +340,7 @@ impl Client {
             let slot = Slot {
                 state: State::Opening,
                 file_id,
+                path: String::new(),
                 key,
                 resume_key: None,
                 is_resilient: true,

@@ -10,6 +10,7 @@ use wire::{FileId, Guid, SessionId};
 
 use super::Notified;
 use crate::check::contents::{Span, Stamp};
+use crate::check::directories::Listing;
 use crate::check::opens;
 
 pub(crate) const READ: LeaseState = LeaseState::READ_CACHING;
@@ -96,6 +97,8 @@ pub(crate) struct Holder {
     /// Tick at which the last such request started or ended.
     changed_at: u64,
     cells: BTreeMap<u32, Stamp>,
+    /// The cached listing of a directory.
+    listing: Option<Listing>,
     pub(crate) delayed: VecDeque<Delayed>,
     /// The delayed write that is in flight.
     pub(crate) flushing: Option<Delayed>,
@@ -124,6 +127,7 @@ impl Holder {
             changing: 0,
             changed_at: 0,
             cells: BTreeMap::new(),
+            listing: None,
             delayed: VecDeque::new(),
             flushing: None,
         }
@@ -173,6 +177,7 @@ impl Holder {
             false => {
                 self.valid_since = None;
                 self.cells.clear();
+                self.listing = None;
             }
         }
     }
@@ -199,6 +204,21 @@ impl Holder {
             cells.extend(write.cells.clone().map(|cell| (cell, write.stamp)));
         }
         cells
+    }
+
+    /// A listing of the directory is complete: the cache takes it, unless the client lost the right
+    /// after it sent the request.
+    pub(crate) fn list(&mut self, listing: Listing) {
+        let is_valid = self
+            .valid_since
+            .is_some_and(|since| since < listing.span.start);
+        self.listing = is_valid.then_some(listing);
+    }
+
+    /// Returns the cached listing; `None` if the client may not use it.
+    pub(crate) fn listing(&self, now: Instant) -> Option<&Listing> {
+        let may_read = self.certain(now).contains(READ);
+        self.listing.as_ref().filter(|_| may_read)
     }
 
     /// A READ of the cell returned: the cache takes the value, unless the client lost the right or
