@@ -125,14 +125,50 @@ impl KnownFailures {
     }
 }
 
+/// A test of smbtorture, with Samba's result.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The name, such as `smb2.streams.dir`.
+    pub name: String,
+    /// Samba's result: `pass`, `fail`, `skip`, or `left out` for a test that was not run.
+    samba: String,
+}
+
+impl Listed {
+    /// Whether Samba passes the test.
+    pub fn samba_passes(&self) -> bool {
+        self.samba == "pass"
+    }
+
+    /// Whether the test is not to be run: it measures, scans, or waits for a person.
+    pub fn is_left_out(&self) -> bool {
+        self.samba == "left out"
+    }
+
+    /// The group of the test, such as `streams` for `smb2.streams.dir`.
+    pub fn group(&self) -> &str {
+        self.name.split('.').nth(1).unwrap_or_default()
+    }
+}
+
+/// All tests of the suite smb2, in the order of the list `expected.tsv`.
+pub fn listed() -> Result<Vec<Listed>> {
+    let text = read(&data_directory().join("expected.tsv"))?;
+    let rows = text
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once('\t'));
+    let listed = rows.map(|(name, samba)| Listed {
+        name: name.to_owned(),
+        samba: samba.to_owned(),
+    });
+    Ok(listed.collect())
+}
+
 /// The tests that Samba passes, in the order of the list.
 pub fn passed_by_samba() -> Result<Vec<String>> {
-    let text = read(&data_directory().join("expected.tsv"))?;
-    let rows = text.lines().filter_map(|line| line.split_once('\t'));
-    Ok(rows
-        .filter(|(_, samba)| *samba == "pass")
-        .map(|(test, _)| test.to_owned())
-        .collect())
+    let passed = listed()?.into_iter().filter(Listed::samba_passes);
+    Ok(passed.map(|test| test.name).collect())
 }
 
 /// Puts the file of a test into the shared directory.

@@ -1,4 +1,4 @@
-//! Developer commands: demo, test, lab, bench-compare.
+//! Developer commands: demo, test, torture, lab, bench-compare.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -9,6 +9,7 @@ mod process;
 mod soak;
 mod table;
 mod test;
+mod torture;
 mod workspace;
 
 use std::env;
@@ -21,6 +22,7 @@ usage: cargo xtask COMMAND
                           interop
   test full [STEP]...     the same with every transport, full sizes and all rounds
   test rdma               both ends against real peers over RDMA, in a virtual machine
+  torture [NAME]...       every test of smbtorture on ext4 and btrfs, with the score beside Samba's
   soak [--hours N]        many seeds, each fuzz target in turn, large files; recorded
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
   lab                     build the peers that the tests talk to, in a cache directory
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         "demo" => demo::run(),
         "bench-compare" => bench::run(rest),
         "lab" => lab::run(rest),
+        "torture" => torture::run(rest),
         _ => {
             println!("{USAGE}");
             return ExitCode::from(if command == "help" { 0 } else { 2 });

@@ -34,6 +34,7 @@ mod client_uses_many_channels;
 mod client_works_with_other_servers;
 mod data_reach_the_disk_as_configured;
 mod direct_shares_keep_every_byte;
+mod directories_move_between_servers;
 mod files_change_while_they_are_read;
 mod files_move_over_rdma;
 mod greedy_clients_leave_capacity_for_others;
@@ -111,8 +112,8 @@ const MODULES: &[Module] = modules! {
     client_reports_errors;
     client_sees_changes;
     client_uses_many_channels: every_transport;
-    client_works_with_other_servers;
     data_reach_the_disk_as_configured;
+    directories_move_between_servers;
     direct_shares_keep_every_byte;
     files_change_while_they_are_read;
     files_move_over_rdma;
