@@ -144,7 +144,7 @@ impl Server {
     /// \[MS-SMB2\] 3.3.4.6 demands that for an oplock. For a lease, 3.3.4.7 lets the break run until
     /// its time limit and then ends with the same state: no connection can receive the notification
     /// or send an acknowledgment meanwhile. Where the client reconnects during the break, the
-    /// response tells it the state of the lease.
+    /// response contains the state of the lease.
     pub(crate) fn break_disconnected(&self, caching_break: &CachingBreak, effects: &mut Effects) {
         for file_id in self.concerned(caching_break) {
             let id = file_id.persistent;

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_in_order_whatever_the_order_of_their_opens() {
+    fn streams_are_in_the_order_of_their_numbers() {
         let mut streams = Streams::default();
         for number in [5, 1, 9, 3, 5, 0] {
             streams.entry(StreamId(number));
