@@ -4,15 +4,12 @@ use anyhow::{Result, ensure};
 use smbeam_tests::smbclient::Protection;
 
 use crate::environment::{Environment, Running, Storage};
-use crate::options::Options;
+use crate::options::{DISCONNECTED_BENCH, Options};
 use crate::raw;
 use crate::raw::opens::Kind;
 use crate::sample::{Metric, Row};
 use crate::smbclient::{self, Transfer};
 use crate::torture::{self, Test};
-
-/// Name of the bench of disconnected opens, which needs a higher limit of the server.
-pub(crate) const DISCONNECTED_BENCH: &str = "opens-disconnected";
 
 /// Time for a server to become idle after many logins.
 const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);

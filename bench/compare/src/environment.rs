@@ -12,9 +12,8 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share};
 
 use crate::accounting::{Accounting, Memory};
-use crate::bench::DISCONNECTED_BENCH;
 use crate::mount::Mount;
-use crate::options::Options;
+use crate::options::{DISCONNECTED_BENCH, Options};
 use crate::sample::Work;
 
 /// The large file on every share.

@@ -10,6 +10,9 @@ use smbeam_tests::subject::Subject;
 use crate::environment::Storage;
 use crate::transports::Congestion;
 
+/// Name of the bench of disconnected opens, which needs a higher limit of the server.
+pub(crate) const DISCONNECTED_BENCH: &str = "opens-disconnected";
+
 /// The help text.
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask bench-compare [OPTION]...

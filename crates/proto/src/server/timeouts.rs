@@ -141,7 +141,7 @@ impl Server {
     /// the driver calls [`timeout`](Self::timeout); a resilient one loses its caching rights at
     /// once, also those of a lease, and the requests that wait for the break continue.
     ///
-    /// \[MS-SMB2\] 3.3.4.6 demands that for an oplock. For a lease, 3.3.4.7 lets the break run until
+    /// \[MS-SMB2\] 3.3.4.6 demands that for an oplock. For a lease, 3.3.4.7 has the break run to
     /// its time limit and then ends with the same state: no connection can receive the notification
     /// or send an acknowledgment meanwhile. Where the client reconnects during the break, the
     /// response contains the state of the lease.
