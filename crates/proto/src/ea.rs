@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ea {
     /// Name of the attribute: 1 to 255 bytes, without the terminating NUL. Two names that differ
-    /// only in the case of ASCII letters stand for one attribute. The bytes are those that the
+    /// only in ASCII upper and lower case stand for one attribute. The bytes are those that the
     /// client sent; Linux clients send UTF-8.
     pub name: Vec<u8>,
     /// Value of the attribute: at most 65,535 bytes. A file has no attribute with an empty value;

@@ -209,7 +209,7 @@ pub enum Operation {
     /// Queries the [`FileHandle`] of the file. Answered with [`Outcome::Handle`], or with
     /// NOT_SUPPORTED if the file system has no handles.
     ReadHandle,
-    /// Reads the extended attributes of the file that clients may see, whatever rights the open has.
+    /// Reads the extended attributes of the file that clients may see, with any rights of the open.
     /// Answered with [`Outcome::Eas`]. A file system without extended attributes returns none.
     QueryEas,
     /// Sets or deletes extended attributes of the file, one after the other; the core has checked
@@ -286,8 +286,8 @@ pub struct OpenPlan {
     /// Disk space in bytes that the file system reserves for a new file.
     pub allocation: u64,
     /// Whether the open is for a symbolic link itself, if the name is one, instead of its target.
-    /// The server follows links of Unix within the share. An open without this flag whose path
-    /// leads through another reparse point fails with STOPPED_ON_SYMLINK; one that names it
+    /// The server follows links of Unix within the share. Without this flag, an open with a path
+    /// that leads through another reparse point fails with STOPPED_ON_SYMLINK; one that names it
     /// succeeds, and the core refuses it.
     pub open_link: bool,
 }
@@ -844,8 +844,8 @@ impl Outcome {
         streams
     }
 
-    /// Returns the extended attributes in [`Outcome::Eas`]. Panics for another variant: a bug of the
-    /// I/O driver.
+    /// Returns the extended attributes in [`Outcome::Eas`]. Panics for another variant: a bug of
+    /// the I/O driver.
     pub fn expect_eas(self) -> Vec<Ea> {
         let Self::Eas(eas) = self else {
             panic!("the operation expects Eas, the driver answered {self:?}");

@@ -34,7 +34,8 @@ pub fn replaced(are: FileAttributes, asked: FileAttributes) -> FileAttributes {
 }
 
 /// Returns the attributes to store after FSCTL_SET_REPARSE_POINT or FSCTL_DELETE_REPARSE_POINT on a
-/// file with the attributes `are`: with REPARSE_POINT if `is_reparse` is true, otherwise without it.
+/// file with the attributes `are`: with REPARSE_POINT if `is_reparse` is true, otherwise without
+/// it.
 pub fn with_reparse(are: FileAttributes, is_reparse: bool) -> FileAttributes {
     let others = replaced(are, are).without(FileAttributes::REPARSE_POINT);
     match is_reparse {

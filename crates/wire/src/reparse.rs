@@ -45,7 +45,7 @@ open_enum! {
         LX_CHR = 0x8000_0025,
         /// A block device of the Windows subsystem for Linux.
         LX_BLK = 0x8000_0026,
-        /// A file whose data are deduplicated.
+        /// A file with deduplicated data.
         DEDUP = 0x8000_0013,
     }
 }
@@ -74,9 +74,8 @@ impl<'a> ReparsePoint<'a> {
     /// Decodes a reparse point: the input of FSCTL_SET_REPARSE_POINT or the output of
     /// FSCTL_GET_REPARSE_POINT.
     ///
-    /// # Errors
-    /// Fails when the bytes are truncated, longer than they say or than [`REPARSE_MAX`], and for the
-    /// tags 0, 1 and 2, which are reserved.
+    /// # Errors Fails when the bytes are truncated, longer than they say or than [`REPARSE_MAX`],
+    /// and for the tags 0, 1 and 2, which are reserved.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let tag = reader.u32("ReparseTag")?;

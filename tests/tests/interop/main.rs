@@ -112,6 +112,7 @@ const MODULES: &[Module] = modules! {
     client_reports_errors;
     client_sees_changes;
     client_uses_many_channels: every_transport;
+    client_works_with_other_servers;
     data_reach_the_disk_as_configured;
     directories_move_between_servers;
     direct_shares_keep_every_byte;

@@ -81,7 +81,7 @@ impl Score {
         let passed = self.rows.iter().filter(|row| row.passes()).count();
         let samba = self.rows.iter().filter(|row| row.test.samba_passes());
         let mut text = format!(
-            "{}: {passed} of {} tests pass in {:.0} s (Samba: {}); {} pass with Samba and fail here",
+            "{}: {passed} of {} tests pass in {:.0} s (Samba: {}); {} pass with Samba alone",
             self.volume,
             self.rows.len(),
             self.time.as_secs_f64(),

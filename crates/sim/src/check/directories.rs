@@ -1,11 +1,11 @@
 //! Listings of directories that clients cache under leases.
 //!
-//! A client with READ_CACHING on a directory may list the directory from its cache. A request of any
-//! client shows that a name exists or not. If it started after the listing was complete, and differs
-//! from the listing, then a create, rename or delete has completed in between, which breaks the
-//! lease. So no listing is used after the end of that request, unless a break is posted and has not
-//! reached the client. The check is exact if the disk completes every operation at once, and if no
-//! directory is renamed or deleted.
+//! A client with READ_CACHING on a directory may list the directory from its cache. A request of
+//! any client shows that a name exists or not. If it started after the listing was complete, and
+//! differs from the listing, then a create, rename or delete has completed in between, which breaks
+//! the lease. So no listing is used after the end of that request, unless a break is posted and has
+//! not reached the client. The check is exact if the disk completes every operation at once, and if
+//! no directory is renamed or deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -52,7 +52,10 @@ fn values_are_stored_as_samba_does() {
     if set_local(&local, "f", "user.Known", b"1").is_none() {
         return;
     }
-    let changes = vec![ea(b"KNOWN", b"two"), ea("größe".as_bytes(), b"3\0")];
+    let changes = vec![
+        ea(b"KNOWN", b"two"),
+        ea("gr\u{F6}\u{DF}e".as_bytes(), b"3\0"),
+    ];
     assert_eq!(set(&local.share, file, changes), Ok(()));
     let read = |name: &str| {
         let mut value = [0; 16];
@@ -60,7 +63,7 @@ fn values_are_stored_as_samba_does() {
         length.map(|length| value[..length].to_vec())
     };
     assert_eq!(read("user.Known"), Ok(b"two".to_vec()));
-    assert_eq!(read("user.größe"), Ok(b"3\0".to_vec()));
+    assert_eq!(read("user.gr\u{F6}\u{DF}e"), Ok(b"3\0".to_vec()));
     assert_eq!(read("user.KNOWN"), Err(Errno::NODATA));
 }
 

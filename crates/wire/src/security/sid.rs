@@ -50,7 +50,8 @@ impl Sid {
     pub const OWNER_RIGHTS: Self = Self::known(3, &[4]);
     /// SID of the group of users that logged on over a network: S-1-5-2. \[MS-DTYP\] 2.4.2.4
     pub const NETWORK: Self = Self::known(NT_AUTHORITY, &[2]);
-    /// SID of the group of users that logged on at the computer itself: S-1-5-4. \[MS-DTYP\] 2.4.2.4
+    /// SID of the group of users that logged on at the computer itself: S-1-5-4. \[MS-DTYP\]
+    /// 2.4.2.4
     pub const INTERACTIVE: Self = Self::known(NT_AUTHORITY, &[4]);
     /// SID of the user of an anonymous logon: S-1-5-7. \[MS-DTYP\] 2.4.2.4
     pub const ANONYMOUS: Self = Self::known(NT_AUTHORITY, &[7]);

@@ -1,4 +1,4 @@
-//! A CREATE whose path leads through a reparse point or to one. \[MS-SMB2\] 3.3.5.9,
+//! A CREATE with a path that leads through a reparse point or to one. \[MS-SMB2\] 3.3.5.9,
 //! \[MS-FSA\] 2.1.5.1
 //!
 //! The server follows no reparse point: its client does. For a symbolic link the response has the

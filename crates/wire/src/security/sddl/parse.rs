@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
         Ok(mask)
     }
 
-    /// Reads a SID: S-1-... or two letters.
+    /// Reads a SID: S-1-... or two characters.
     fn sid(&mut self) -> Result<Sid, ParseSddlError> {
         const EXPECTED: &str = "a SID such as S-1-5-18 or WD";
         let rest = self.rest();

@@ -55,7 +55,7 @@ pub(super) const CONTROL_NAMES: [&str; 3] = ["P", "AR", "AI"];
 pub(super) const NULL_LIST: &str = "NO_ACCESS_CONTROL";
 
 impl Sid {
-    /// Returns the SID in the form of SDDL: two letters for a well-known SID such as "WD"
+    /// Returns the SID in the form of SDDL: two characters for a well-known SID such as "WD"
     /// (Everyone), otherwise the form S-1-... \[MS-DTYP\] 2.5.1.1
     pub fn to_sddl(&self) -> String {
         let known = SIDS.iter().find(|(_, sid)| sid == self);
