@@ -8,6 +8,7 @@
 //! - [`EncryptionKey`] encrypts and decrypts: AES-GCM and AES-CCM, 128 and 256 bits.
 //!   [MS-SMB2] 3.1.4.3
 //! - [`PreauthHash`] chains the messages before authentication. [MS-SMB2] 3.3.5.4
+//! - [`sha256`] hashes the permissions of files, beside stored security descriptors.
 //! - [`mod@derive`] derives the keys of a session from its session key. [MS-SMB2] 3.1.4.2
 #![no_std]
 #![deny(unsafe_code)]
@@ -33,8 +34,26 @@ pub use plaintext::{Plaintext, TagMismatch};
 pub use preauth::PreauthHash;
 pub use signing::{SigningKey, SigningNonce};
 
+/// Returns the SHA-256 hash of a byte string.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest.as_ref());
+    hash
+}
+
 /// Returns true if two byte strings are equal. The run time depends on the lengths only, never on
 /// the contents.
 pub fn fixed_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sha256_is_that_of_fips_180() {
+        let hash = super::sha256(b"abc");
+        assert_eq!(hash[..4], [0xBA, 0x78, 0x16, 0xBF]);
+        assert_eq!(hash[28..], [0xF2, 0x00, 0x15, 0xAD]);
+    }
 }
