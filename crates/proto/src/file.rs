@@ -3,6 +3,7 @@
 //! The core requests a [`FileOp`]; the file system answers it with an [`Outcome`] or with the
 //! status with which it failed.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,6 +13,7 @@ use wire::access::{AccessMask, FileAttributes};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
 use wire::reparse::ReparseTag;
+use wire::security::{SecurityDescriptor, SecurityInformation};
 use wire::{FileTime, Status};
 
 use crate::ea::Ea;
@@ -107,6 +109,13 @@ pub enum Operation {
         /// The nine permission bits. The other bits of st_mode do not change.
         mode: u32,
     },
+    /// Queries the whole security descriptor of the file: the stored one, or one that stands for the
+    /// Unix permissions. Answered with [`Outcome::Security`].
+    QuerySecurity,
+    /// Replaces parts of the security descriptor of the file. Answered with [`Outcome::Done`],
+    /// ACCESS_DENIED if the Unix permissions of the identity do not permit the change, and
+    /// INVALID_OWNER for an owner or group that the identity cannot give to the file.
+    SetSecurity(Box<SecurityChange>),
     /// Sets the length of the file. Answered with [`Outcome::Done`].
     SetEndOfFile {
         /// New length of the file in bytes.
@@ -232,6 +241,15 @@ pub enum Operation {
     },
 }
 
+/// New parts of a security descriptor. \[MS-SMB2\] 2.2.39
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecurityChange {
+    /// The parts to replace: owner, group, DACL and SACL. Other parts have no effect.
+    pub parts: SecurityInformation,
+    /// The descriptor with the new parts.
+    pub descriptor: SecurityDescriptor,
+}
+
 /// Whether the plan to open a file ([`OpenPlan`]) requires that the file exists, allows both, or
 /// requires that it does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,6 +303,9 @@ pub struct OpenPlan {
     pub attributes: FileAttributes,
     /// Disk space in bytes that the file system reserves for a new file.
     pub allocation: u64,
+    /// The security descriptor that the client sends for a new file. Its parts replace those that
+    /// the file inherits. \[MS-SMB2\] 2.2.13.2.2
+    pub security: Option<Arc<SecurityDescriptor>>,
     /// Whether the open is for a symbolic link itself, if the name is one, instead of its target.
     /// The server follows links of Unix within the share. Without this flag, an open with a path
     /// that leads through another reparse point fails with STOPPED_ON_SYMLINK; one that names it
@@ -719,6 +740,8 @@ pub enum Outcome {
     Link(Option<FoundLink>),
     /// Answers [`Operation::QueryEas`]: the extended attributes, in the order of the file system.
     Eas(Vec<Ea>),
+    /// Answers [`Operation::QuerySecurity`]: the whole security descriptor.
+    Security(Box<SecurityDescriptor>),
     /// Answers [`Operation::Volume`]: size and properties of the file system.
     Volume(VolumeInfo),
 }
@@ -851,6 +874,15 @@ impl Outcome {
             panic!("the operation expects Eas, the driver answered {self:?}");
         };
         eas
+    }
+
+    /// Returns the security descriptor in [`Outcome::Security`]. Panics for another variant: a bug of
+    /// the I/O driver.
+    pub fn expect_security(self) -> SecurityDescriptor {
+        let Self::Security(descriptor) = self else {
+            panic!("the operation expects Security, the driver answered {self:?}");
+        };
+        *descriptor
     }
 
     /// Returns the size and properties of the file system in [`Outcome::Volume`]. Panics for

@@ -18,9 +18,39 @@ pub struct Token {
     pub gid: u32,
     /// Unix group ids (gid) of the user's supplementary groups.
     pub groups: Vec<u32>,
+    /// Whether a password or ticket proved the identity.
+    logon: Logon,
     /// SIDs of the user and of its groups in a domain; at most [`DOMAIN_SIDS_MAX`]. Empty for a
     /// local account.
     domain_sids: Vec<Sid>,
+}
+
+/// The kind of a logon. It decides about the well-known groups of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Logon {
+    /// A user that has proved its identity: a member of Authenticated Users and of Users.
+    #[default]
+    Authenticated,
+    /// A guest: a member of Guests.
+    Guest,
+    /// A logon without a name: the user Anonymous.
+    Anonymous,
+}
+
+impl Logon {
+    /// The well-known groups of the user. \[MS-DTYP\] 2.4.2.4
+    fn sids(self) -> &'static [Sid] {
+        match self {
+            Self::Authenticated => &[
+                Sid::EVERYONE,
+                Sid::NETWORK,
+                Sid::AUTHENTICATED_USERS,
+                Sid::BUILTIN_USERS,
+            ],
+            Self::Guest => &[Sid::EVERYONE, Sid::NETWORK, Sid::BUILTIN_GUESTS],
+            Self::Anonymous => &[Sid::EVERYONE, Sid::NETWORK, Sid::ANONYMOUS],
+        }
+    }
 }
 
 impl Token {
@@ -31,8 +61,15 @@ impl Token {
             uid,
             gid,
             groups,
+            logon: Logon::Authenticated,
             domain_sids: Vec::new(),
         }
+    }
+
+    /// Returns the identity with another kind of logon.
+    #[must_use]
+    pub fn with_logon(self, logon: Logon) -> Self {
+        Self { logon, ..self }
     }
 
     /// Returns the identity with these SIDs of a domain: first the SID of the user, then those of
@@ -53,12 +90,14 @@ impl Token {
     }
 
     /// Returns all SIDs of the user: S-1-22-1-uid, S-1-22-2-gid for each Unix group (the primary
-    /// group first), then the SIDs of a domain.
+    /// group first), the SIDs of a domain, then those of well-known groups: Everyone, Network,
+    /// Authenticated Users and Users.
     pub fn sids(&self) -> impl Iterator<Item = Sid> + '_ {
         let groups = core::iter::once(self.gid).chain(self.groups.iter().copied());
         core::iter::once(Sid::unix_user(self.uid))
             .chain(groups.map(Sid::unix_group))
             .chain(self.domain_sids.iter().copied())
+            .chain(self.logon.sids().iter().copied())
     }
 
     /// Returns whether an access control entry for this SID applies to the user: it is one of
@@ -91,10 +130,24 @@ mod tests {
             Sid::unix_group(4),
             Sid::unix_group(24),
         ];
-        assert!(token.sids().eq(expected));
+        assert!(token.sids().take(4).eq(expected));
         assert!(token.has_sid(&Sid::unix_group(24)));
         assert!(!token.has_sid(&Sid::unix_user(100)));
         assert!(!token.has_sid(&Sid::unix_group(1000)));
+    }
+
+    #[test]
+    fn the_logon_decides_about_well_known_groups() {
+        let user = Token::new(1, 1, Vec::new());
+        let has = |logon, sid| user.clone().with_logon(logon).has_sid(&sid);
+        for logon in [Logon::Authenticated, Logon::Guest, Logon::Anonymous] {
+            assert!(has(logon, Sid::EVERYONE) && has(logon, Sid::NETWORK));
+            assert!(!has(logon, Sid::INTERACTIVE));
+        }
+        assert!(user.has_sid(&Sid::AUTHENTICATED_USERS) && user.has_sid(&Sid::BUILTIN_USERS));
+        assert!(!has(Logon::Guest, Sid::AUTHENTICATED_USERS));
+        assert!(has(Logon::Guest, Sid::BUILTIN_GUESTS));
+        assert!(has(Logon::Anonymous, Sid::ANONYMOUS));
     }
 
     #[test]
@@ -104,7 +157,7 @@ mod tests {
         let with = |count| (token.clone()).with_domain_sids(alloc::vec![user; count]);
         let member = with(1).expect("one SID");
         assert!(member.has_sid(&user) && !token.has_sid(&user));
-        assert_eq!(member.sids().last(), Some(user));
+        assert_eq!(member.sids().nth(2), Some(user));
         assert!(with(DOMAIN_SIDS_MAX).is_some());
         assert_eq!(with(DOMAIN_SIDS_MAX + 1), None);
     }

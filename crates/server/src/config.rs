@@ -34,7 +34,7 @@ pub use self::rdma::{RdmaProvider, RdmaSection};
 pub(crate) use self::security::dialect;
 pub use self::security::{GmacChoice, SecuritySection};
 pub use self::server::{IoChoice, ServerSection};
-pub use self::share::{Names, ShareSection};
+pub use self::share::{AclXattr, Names, ShareSection};
 pub use self::sync::SyncChoice;
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};

@@ -69,6 +69,7 @@ impl Shares {
             users: (!section.users.is_empty()).then(|| section.users.clone()),
             guest: section.guest,
             force_token: force_token(section)?,
+            access_based_enumeration: section.access_based_enumeration,
         };
         let path = section.path.get_ref();
         let file_system =
@@ -123,6 +124,8 @@ fn open_directory(id: ShareId, section: &ShareSection) -> io::Result<Arc<dyn Fil
     let options = posix::Options {
         direct: section.direct,
         names: section.names.into(),
+        security_attribute: section.acl_xattr.into(),
+        hides_unreadable: section.access_based_enumeration,
         ..posix::Options::default()
     };
     let path = section.path.get_ref();
@@ -167,5 +170,6 @@ fn ipc() -> Share {
         users: None,
         guest: true,
         force_token: None,
+        access_based_enumeration: false,
     }
 }

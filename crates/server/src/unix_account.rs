@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proto::token::Token;
+use proto::token::{Logon, Token};
 
 /// Reason why the Unix account of a user cannot be used for file operations.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,10 +63,15 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
     Ok(Arc::new(Token::new(user.uid(), gid, groups)))
 }
 
-/// The rights of guests and anonymous sessions: those of the Unix account `nobody`.
-pub(crate) fn guest() -> Arc<Token> {
+/// The rights of guests and anonymous sessions: those of the Unix account `nobody`, without the
+/// groups of users that have logged in with a password.
+pub(crate) fn guest(logon: Logon) -> Arc<Token> {
     // The numbers of nobody and nogroup on Debian, for systems without this account.
-    token("nobody").unwrap_or_else(|_| Arc::new(Token::new(65_534, 65_534, Vec::new())))
+    let token = token("nobody").map_or_else(
+        |_| Token::new(65_534, 65_534, Vec::new()),
+        |token| Token::clone(&token),
+    );
+    Arc::new(token.with_logon(logon))
 }
 
 /// The name of a Unix group; `None` if the system has no such group.

@@ -698,6 +698,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             notify: true,
             sync: SyncPolicy::default(),
             force_token: None,
+            access_based_enumeration: false,
         })
     };
     let limits = Limits::default();

@@ -55,6 +55,7 @@ impl Bench {
             kind,
             attributes: FileAttributes::NONE,
             allocation: 0,
+            security: None,
             open_link: false,
         };
         match self.run(&FileOp::Open(plan)) {

@@ -26,6 +26,7 @@ pub mod identity;
 pub mod memory;
 pub mod posix;
 pub mod rights;
+mod security;
 mod table;
 
 pub use self::denial::{Denial, Permission};

@@ -21,6 +21,7 @@ fn create(memory: &Memory, effort: Effort) -> Attempt<Result<Outcome, Status>> {
         kind: KindWanted::File,
         attributes: FileAttributes::NONE,
         allocation: 0,
+        security: None,
         open_link: false,
     };
     memory.execute(&FileOp::Open(plan), effort)

@@ -100,7 +100,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if let Some(reconnect) = Reconnect::find(&request.contexts, context.dialect)? {
         return reconnect::begin(context, &request, reconnect);
     }
-    let mut wanted = Wanted::new(&request, &context.tree)?;
+    let mut wanted = Wanted::new(&request, &context.tree, &context.token())?;
     if let Some(progress) = replayed::begin(context, &mut wanted)? {
         return Ok(progress);
     }
@@ -123,6 +123,7 @@ fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
         kind: wanted.kind(),
         attributes: wanted.attributes,
         allocation: wanted.asked.allocation,
+        security: wanted.asked.security.clone(),
         open_link: wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT),
     };
     let step = Step::Opening(Box::new(wanted));
@@ -204,7 +205,7 @@ fn enter(
         return reparse::stop_at(context, wanted, &opened);
     }
     let granted = match admit::admit(&wanted, &opened, &context.tree) {
-        Ok(granted) => granted,
+        Ok(granted) => granted | wanted.system_access,
         Err(status) => {
             admit::discard(context, &wanted, &opened);
             return Err(status);

@@ -70,7 +70,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         InfoType::SECURITY => {
             let parts = SecurityInformation(request.additional_information);
             security::check(parts, &open)?;
-            (Asked::Security(parts), Operation::Stat)
+            (Asked::Security(parts), Operation::QuerySecurity)
         }
         InfoType::QUOTA => return Err(Status::NOT_SUPPORTED),
         _ => return Err(Status::INVALID_PARAMETER),
@@ -129,7 +129,7 @@ impl Step {
                 Ok(answer(bytes, self.max_len))
             }
             Asked::Security(parts) => {
-                let bytes = security::describe(parts, &outcome.expect_metadata());
+                let bytes = security::describe(parts, &outcome.expect_security());
                 Ok(answer_whole(&bytes, self.max_len, context))
             }
         }

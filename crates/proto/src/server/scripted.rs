@@ -7,6 +7,7 @@
 
 mod spoiled_messages;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -25,6 +26,7 @@ use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
 use wire::lock::{LockElement, LockFlags};
 use wire::reparse::ReparseTag;
+use wire::security::SecurityDescriptor;
 use wire::smbd::BufferDescriptorV1;
 use wire::text::utf16;
 use wire::{
@@ -388,6 +390,7 @@ pub(crate) fn disk_share() -> Share {
         users: None,
         guest: false,
         force_token: None,
+        access_based_enumeration: false,
     }
 }
 
@@ -462,6 +465,8 @@ pub(crate) struct Disk {
     /// The files by name in lower case.
     pub(crate) files: BTreeMap<String, Metadata>,
     opens: BTreeMap<LocalOpen, FileKey>,
+    /// The descriptors that requests have set.
+    pub(crate) security: BTreeMap<FileKey, SecurityDescriptor>,
     /// The requested operations, in order.
     pub(crate) log: Vec<FileOp>,
     pub(crate) writes: Vec<WritePlan>,
@@ -492,6 +497,7 @@ impl Disk {
         let mut disk = Self {
             files: BTreeMap::new(),
             opens: BTreeMap::new(),
+            security: BTreeMap::new(),
             log: Vec::new(),
             writes: Vec::new(),
             reads: Vec::new(),
@@ -665,6 +671,18 @@ impl Disk {
             Operation::SetMode { mode } => {
                 self.of(file).mode = 0o100_000 | mode;
                 Ok(file::Outcome::Metadata(*self.of(file)))
+            }
+            Operation::QuerySecurity => {
+                let Metadata { uid, gid, mode, .. } = *self.of(file);
+                let stored = self.security.get(&self.opens[&file]).cloned();
+                let descriptor = stored.unwrap_or_else(|| {
+                    SecurityDescriptor::from_unix_mode(uid, gid, mode, mode & 0o040_000 != 0)
+                });
+                Ok(file::Outcome::Security(Box::new(descriptor)))
+            }
+            Operation::SetSecurity(change) => {
+                self.security.insert(self.opens[&file], change.descriptor);
+                Ok(file::Outcome::Done)
             }
             Operation::SetEndOfFile { length } => {
                 self.of(file).size = length;

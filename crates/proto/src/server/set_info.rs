@@ -29,8 +29,8 @@ use crate::server::open::{Need, Open, SETTABLE_MODE, malformed};
 
 /// The state of a request that waits for the file system.
 pub(crate) enum Step {
-    /// The permissions are being set.
-    Permitting(Arc<Open>),
+    /// The security descriptor is being changed.
+    Security(Arc<Open>),
     /// The write time is being restored. A failure does not matter.
     Restoring,
     /// The size is being changed; then the time that the client has set is restored.
@@ -40,7 +40,6 @@ pub(crate) enum Step {
     Ea(ea::Step),
     Rename(Box<rename::Step>),
     StreamName(Box<stream_name::Step>),
-    Security(Box<security::Step>),
 }
 
 /// Starts on a request.
@@ -184,8 +183,8 @@ impl Step {
         match self {
             // The size is set, even if the file system did not restore the time.
             Self::Restoring => Ok(done()),
-            Self::Permitting(open) => {
-                outcome.expect_file()?.expect_metadata();
+            Self::Security(open) => {
+                outcome.expect_file()?.expect_done();
                 context.report_change(&open, CompletionFilter::SECURITY);
                 Ok(done())
             }
@@ -201,7 +200,6 @@ impl Step {
             }
             Self::Rename(step) => step.resume(context, outcome),
             Self::StreamName(step) => step.resume(context, outcome),
-            Self::Security(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
         }
     }
 }

@@ -168,6 +168,9 @@ fn reply(tree: &TreeConnect, must_encrypt: bool) -> Reply {
     if must_encrypt {
         share_flags |= ShareFlags::ENCRYPT_DATA;
     }
+    if tree.share.access_based_enumeration {
+        share_flags |= ShareFlags::ACCESS_BASED_DIRECTORY_ENUM;
+    }
     let response = Response {
         share_type: match tree.share.kind {
             ShareKind::Disk => ShareType::DISK,

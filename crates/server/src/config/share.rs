@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
+use vfs::posix::SecurityAttribute;
 use wire::file_name::NameMapping;
 use wire::upcase::is_same_name;
 
@@ -74,6 +75,14 @@ pub struct ShareSection {
     /// stands for the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
+    /// The extended attribute in which the server stores security descriptors (Windows access
+    /// lists) of files. Default: `security.NTACL`, which a server without CAP_SYS_ADMIN cannot
+    /// write.
+    #[serde(default)]
+    pub acl_xattr: AclXattr,
+    /// Whether lists of directories leave out the files that the user may not read. Default: no.
+    #[serde(default)]
+    pub access_based_enumeration: bool,
 }
 
 impl ShareSection {
@@ -98,6 +107,8 @@ impl ShareSection {
             sync: SyncChoice::Flush,
             names: Names::Map,
             force_user: None,
+            acl_xattr: AclXattr::default(),
+            access_based_enumeration: false,
         }
     }
 }
@@ -119,6 +130,28 @@ impl From<Names> for NameMapping {
         match names {
             Names::Map => Self::Map,
             Names::Hide => Self::Hide,
+        }
+    }
+}
+
+/// The value of `acl_xattr` in a section `[[share]]`: the extended attribute with the security
+/// descriptors of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum AclXattr {
+    /// `security.NTACL`, as Samba with the module acl_xattr.
+    #[default]
+    #[serde(rename = "security.NTACL")]
+    Security,
+    /// `user.NTACL`, which needs no privilege. Local users that may write a file can change it.
+    #[serde(rename = "user.NTACL")]
+    User,
+}
+
+impl From<AclXattr> for SecurityAttribute {
+    fn from(choice: AclXattr) -> Self {
+        match choice {
+            AclXattr::Security => Self::Security,
+            AclXattr::User => Self::User,
         }
     }
 }

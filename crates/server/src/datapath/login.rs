@@ -12,6 +12,7 @@ use proto::effect::Outcome;
 use proto::login::{
     Accepted, Account, AccountKind, AccountsRevision, Authenticate, Authenticated, ConversationId,
 };
+use proto::token::Logon;
 use ring::{Either, either};
 use tracing::warn;
 use wire::Status;
@@ -223,6 +224,11 @@ async fn accept(
         UserKind::Guest => AccountKind::Guest,
         UserKind::Anonymous => AccountKind::Anonymous,
     };
+    let logon = match kind {
+        AccountKind::Named => Logon::Authenticated,
+        AccountKind::Guest => Logon::Guest,
+        AccountKind::Anonymous => Logon::Anonymous,
+    };
     let unix = match kind {
         AccountKind::Named => Some(user.unix.clone().unwrap_or_else(|| user.name.clone())),
         AccountKind::Guest | AccountKind::Anonymous => None,
@@ -230,7 +236,7 @@ async fn accept(
     let threads = &client.context.worker.shared.login_threads;
     let look_up = move || match unix {
         Some(unix) => unix_account::token(&unix),
-        None => Ok(unix_account::guest()),
+        None => Ok(unix_account::guest(logon)),
     };
     let found = threads.run(look_up).await;
     let token = match found.ok_or_else(|| client.overloaded())? {

@@ -93,6 +93,7 @@ fn server() -> std::sync::Arc<Server> {
         users: None,
         guest: true,
         force_token: None,
+        access_based_enumeration: false,
     };
     let config = Config {
         name: "SIM".to_owned(),

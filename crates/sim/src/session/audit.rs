@@ -97,6 +97,7 @@ fn open(disk: &mut Disk, name: &str) -> Check<Option<LocalOpen>> {
         kind: KindWanted::Any,
         attributes: FileAttributes::NONE,
         allocation: 0,
+        security: None,
         open_link: false,
     };
     match perform(disk, &Work::File(FileOp::Open(plan))) {

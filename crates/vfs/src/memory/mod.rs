@@ -13,6 +13,7 @@ mod names;
 mod open;
 mod ranges;
 mod reparse;
+mod security;
 mod streams;
 mod tree;
 
@@ -273,6 +274,8 @@ impl State {
             } => self.overwrite(file, *attributes, *allocation),
             Operation::SetBasic(changes) => self.set_basic(file, changes),
             Operation::SetMode { mode } => self.set_mode(file, *mode),
+            Operation::QuerySecurity => self.query_security(file),
+            Operation::SetSecurity(change) => self.set_security(file, change),
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length),
             Operation::SetAllocation { length } => self.set_allocation(file, *length),
             Operation::CopyRange(plan) => self.copy_range(file, plan),
@@ -371,6 +374,8 @@ impl State {
         let now = self.tree.now;
         let node = self.tree.node_mut(id);
         node.mode = node.mode & !PERMISSIONS | mode & PERMISSIONS;
+        // The mode wins over the descriptor, as on disk.
+        node.security = None;
         node.changed = now;
         self.stat(file)
     }

@@ -51,6 +51,7 @@ impl State {
             kind: KindWanted::Any,
             attributes: FileAttributes::NONE,
             allocation: 0,
+            security: None,
             open_link: true,
         };
         self.tree.find(&plan.token, &plan.path)?;
@@ -79,8 +80,11 @@ impl State {
         {
             return Err(Status::ACCESS_DENIED);
         }
+        let is_directory = plan.kind == KindWanted::Directory;
+        self.check_parent(&plan.token, location.parent, is_directory)?;
         let node = self.make(plan);
-        if let Err(status) = self.reserve_new(node, plan.allocation) {
+        let reserved = self.reserve_new(node, plan.allocation);
+        if let Err(status) = reserved.and_then(|()| self.secure(plan, location.parent, node)) {
             self.tree.forget(node);
             return Err(status);
         }
@@ -114,6 +118,9 @@ impl State {
     }
 
     fn maximal(&self, plan: &OpenPlan, location: &Location, node: NodeId) -> AccessMask {
+        if let Some(granted) = self.granted(&plan.token, location, node) {
+            return granted;
+        }
         let file = self.tree.metadata(node, &location.name);
         let has = self.tree.permissions(&plan.token, node);
         let is_asked = !location.path.is_root() || plan.access.contains(AccessMask::DELETE);

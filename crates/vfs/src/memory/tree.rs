@@ -8,6 +8,7 @@ use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::FileAttributes;
 use wire::reparse::{ReparsePoint, ReparseTag};
+use wire::security::SecurityDescriptor;
 use wire::{FileTime, Status};
 
 use super::bytes::{Bytes, PAGE};
@@ -28,6 +29,8 @@ pub(crate) struct Node {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+    /// The stored security descriptor; `None` if the mode stands for it.
+    pub(crate) security: Option<Box<SecurityDescriptor>>,
     pub(crate) created: FileTime,
     pub(crate) accessed: FileTime,
     pub(crate) written: FileTime,
@@ -128,6 +131,7 @@ impl Tree {
             mode,
             uid: token.uid,
             gid: token.gid,
+            security: None,
             created: now,
             accessed: now,
             written: now,

@@ -1,5 +1,6 @@
 //! Attributes, times and lengths of open files.
 
+use std::os::fd::OwnedFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::file::{BasicChanges, FileKind, Outcome, VolumeInfo};
@@ -296,9 +297,14 @@ fn set_writable(file: &OpenFile, stat: &Stat, asked: FileAttributes) -> Step<()>
 
 /// Changes the mode, if the kernel permits it to the token.
 fn change_mode(file: &OpenFile, mode: u32) -> Step<()> {
-    let path = by_descriptor(&*file.fd);
-    let set = chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty());
+    let set = change_permissions(&file.fd, mode);
     Ok(set.map_err(|errno| status(errno, Context::Attributes))?)
+}
+
+/// Changes the mode of the file of any descriptor.
+pub(super) fn change_permissions(fd: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    let path = by_descriptor(fd);
+    chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty())
 }
 
 impl OpenFile {

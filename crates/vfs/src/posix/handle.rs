@@ -56,6 +56,7 @@ impl Posix {
             kind: KindWanted::Any,
             attributes: FileAttributes::NONE,
             allocation: 0,
+            security: None,
             open_link: true,
         };
         let opened = self.open(&open, effort)?;

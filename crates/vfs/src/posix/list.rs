@@ -188,6 +188,9 @@ impl<'a> Lister<'a> {
             name => {
                 let on_disk = self.posix.disk_name(name).ok()?;
                 let stat = stat_name(&*self.file.fd, &on_disk).ok()?;
+                if self.posix.options.hides_unreadable && !self.may_read(&on_disk, &stat) {
+                    return None;
+                }
                 match kind_of(&stat) {
                     FileKind::Link => self.linked(name, &on_disk, &stat),
                     FileKind::File | FileKind::Directory | FileKind::Special => {
@@ -205,6 +208,40 @@ impl<'a> Lister<'a> {
             }
         };
         Some(DirectoryEntry { name, metadata })
+    }
+
+    /// Whether the user may read an entry. A link counts as its target; one without a target in the
+    /// share is shown.
+    fn may_read(&self, on_disk: &[u8], of: &Stat) -> bool {
+        let (token, here) = (self.run.token, &self.file.volume);
+        let entry = match kind_of(of) {
+            FileKind::Link => {
+                let Some(name) = self.posix.options.names.to_wire(on_disk) else {
+                    return true;
+                };
+                let path = self.location.path.join(&name);
+                let Ok(target) = self.posix.follow(&path, self.run) else {
+                    return true;
+                };
+                target
+            }
+            FileKind::File | FileKind::Directory | FileKind::Special => {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                match openat(&self.file.fd, on_disk, flags, Mode::empty()) {
+                    Ok(fd) => (fd, *of),
+                    Err(_) => return false,
+                }
+            }
+        };
+        let (fd, stat) = entry;
+        let file = FileRef {
+            fd: &fd,
+            volume: &self.posix.volumes.find(&fd, &stat, here, token),
+            is_path: true,
+            token,
+            may_set_attributes: false,
+        };
+        self.posix.is_listed(file, &stat)
     }
 
     fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::file::Metadata> {

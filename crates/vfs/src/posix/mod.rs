@@ -24,6 +24,7 @@
 //! runs under the token's credentials. As root it would not clear the set-user-id bit of the file,
 //! could use space reserved for root, and would ignore every quota.
 
+mod access;
 mod basic;
 mod changes;
 mod client_names;
@@ -49,6 +50,7 @@ mod reparse;
 mod root;
 mod scan;
 mod sectors;
+mod security;
 mod spellings;
 mod stat;
 mod streams;
@@ -84,6 +86,7 @@ use crate::{
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
 pub use self::index::DIRECTORIES_MAX;
+pub use self::security::SecurityAttribute;
 
 /// Maximum number of bytes by which a truncation that must not block ([`Effort::Cached`]) shortens
 /// a file. A larger truncation takes long, and returns [`Attempt::WouldBlock`].
@@ -111,6 +114,10 @@ pub struct Options {
     pub index_bytes: usize,
     /// Whether large reads and writes of aligned ranges bypass the page cache (O_DIRECT).
     pub direct: bool,
+    /// The extended attribute with the security descriptors of files.
+    pub security_attribute: SecurityAttribute,
+    /// Whether listings leave out entries that the user may not read (access-based enumeration).
+    pub hides_unreadable: bool,
 }
 
 impl Default for Options {
@@ -123,6 +130,8 @@ impl Default for Options {
             // Space for about 600,000 names.
             index_bytes: 64 << 20,
             direct: false,
+            security_attribute: SecurityAttribute::default(),
+            hides_unreadable: false,
         }
     }
 }
@@ -256,6 +265,8 @@ impl Posix {
             } => self.overwrite(file, *attributes, *allocation, run),
             Operation::SetBasic(changes) => self.set_basic(file, changes),
             Operation::SetMode { mode } => self.set_mode(file, *mode),
+            Operation::QuerySecurity => self.query_security(file),
+            Operation::SetSecurity(change) => self.set_security(file, change),
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
             Operation::SetAllocation { length } => self.set_allocation(file, *length, run),
             Operation::ZeroRange { range } => self.zero_range(file, range, run),

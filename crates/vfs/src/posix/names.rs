@@ -28,6 +28,10 @@ impl Posix {
         let to = &*self.canonical(to)?;
         let (from, _) = self.named_at(file.link.location(), file)?;
         let parent = self.target(to, run)?;
+        if parent.directory.key != from.parent.key {
+            let is_directory = file.kind == FileKind::Directory;
+            self.parent_descriptor(is_directory, &parent, run)?;
+        }
         let name = &*self.disk_name(to.name())?;
         let old_name = (&*from.parent, &*self.disk_name(&from.name)?);
         let new_name = (&*parent.directory, name);
@@ -72,6 +76,7 @@ impl Posix {
         }
         let to = &*self.canonical(to)?;
         let parent = self.target(to, run)?;
+        self.parent_descriptor(false, &parent, run)?;
         let name = &*self.disk_name(to.name())?;
         self.changes.will_change(parent.directory.key);
         let _name_lock = self

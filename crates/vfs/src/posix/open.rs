@@ -9,8 +9,10 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fcntl_setfl, mkdi
 use rustix::io::Errno;
 use wire::Status;
 use wire::access::AccessMask;
+use wire::security::SecurityDescriptor;
 
 use super::Posix;
+use super::access::{Decided, Subject};
 use super::basic::keep;
 use super::directory::{Entry, Parent, RACES, Run, open_name};
 use super::file::{DirectDescriptor, Listing, Location, OpenFile};
@@ -20,7 +22,7 @@ use super::stat::{Stat, by_descriptor, kind_of, stat};
 use super::volume::Volume;
 use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
-use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity};
+use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity, security};
 
 /// A file that an open found or created.
 struct Target {
@@ -240,7 +242,7 @@ impl Posix {
         run: Run<'_>,
     ) -> Step<Option<Prepared>> {
         disposition::existing(plan, &target.metadata)?;
-        let mut rights = self.rights(plan, &target, may_remove)?;
+        let mut rights = self.rights(plan, &target, may_remove, run)?;
         let mut opened = self.reopen(&target, rights.granted | rights.implied, run)?;
         let named = plan.access | plan.implied_access;
         let is_optional = !named.intersects(rights::WRITE_DATA);
@@ -264,7 +266,34 @@ impl Posix {
     }
 
     /// The access rights of an open of an existing file.
-    fn rights(&self, plan: &OpenPlan, target: &Target, may_remove: bool) -> Step<Rights> {
+    fn rights(
+        &self,
+        plan: &OpenPlan,
+        target: &Target,
+        may_remove: bool,
+        run: Run<'_>,
+    ) -> Step<Rights> {
+        let file_ref = |fd, volume| FileRef {
+            fd,
+            volume,
+            is_path: true,
+            token: run.token,
+            may_set_attributes: false,
+        };
+        let parent = &target.location.parent;
+        let subject = Subject {
+            file: file_ref(&target.fd, &target.volume),
+            metadata: &target.metadata,
+            parent: (!target.location.is_root()).then(|| file_ref(&parent.fd, &parent.volume)),
+            may_remove,
+        };
+        if let Some(Decided { granted, maximal }) = self.decide(plan, subject) {
+            return Ok(Rights {
+                granted: granted?,
+                implied: plan.implied_access,
+                maximal,
+            });
+        }
         let token = identity::effective(&plan.token);
         let file = &target.metadata;
         let has = Permissions::of(&token, file);
@@ -388,18 +417,20 @@ impl Posix {
         if self.index.spell(&parent.directory, name, run)?.is_some() {
             return Ok(None);
         }
+        let is_directory = plan.kind == KindWanted::Directory;
+        let inherits = self.parent_descriptor(is_directory, parent, run)?;
         self.changes.will_change(parent.directory.key);
         let Some(fd) = self.make(plan, parent, &on_disk, granted | plan.implied_access)? else {
             return Ok(None);
         };
-        if let Err(refused) = self.furnish(plan, (&fd, parent), run) {
+        let furnished = self.furnish(plan, (&fd, parent), inherits.as_ref(), run);
+        let descriptor = furnished.inspect_err(|_| {
             let flags = match plan.kind {
                 KindWanted::Directory => AtFlags::REMOVEDIR,
                 KindWanted::Any | KindWanted::File => AtFlags::empty(),
             };
             let _ = unlinkat(&parent.directory.fd, &*on_disk, flags);
-            return Err(refused);
-        }
+        })?;
         let stat = stat(&fd).map_err(|errno| status(errno, Context::Open))?;
         if kind_of(&stat) == FileKind::Directory {
             self.changes
@@ -423,7 +454,11 @@ impl Posix {
         };
         let token = identity::effective(run.token);
         let has = Permissions::of(&token, &metadata);
-        let maximal = rights::maximal(&token, &metadata, has, true) | granted;
+        let maximal = match descriptor.filter(|_| !token.is_root()) {
+            Some(descriptor) => security::granted(&descriptor, &token) | AccessMask::DELETE,
+            None => rights::maximal(&token, &metadata, has, true),
+        };
+        let maximal = maximal | granted;
         let rights = Rights {
             granted,
             implied: plan.implied_access,
@@ -482,14 +517,16 @@ impl Posix {
         rustix::fs::openat(&parent.directory.fd, name, flags, Mode::empty())
     }
 
-    /// Sets attributes, creation time and reserved space of a new file. Fails if the descriptor
-    /// reserve does not permit the open.
+    /// Sets attributes, creation time, reserved space and security descriptor of a new file. Fails
+    /// if the descriptor reserve does not permit the open. Returns the security descriptor, if it
+    /// has one beside its permissions.
     fn furnish(
         &self,
         plan: &OpenPlan,
         (fd, parent): (&OwnedFd, &Parent),
+        inherits: Option<&SecurityDescriptor>,
         run: Run<'_>,
-    ) -> Step<()> {
+    ) -> Step<Option<SecurityDescriptor>> {
         let may_keep = self.descriptor_reserve.check(fd);
         may_keep.map_err(|errno| status(errno, Context::Open))?;
         let kind = match plan.kind {
@@ -512,7 +549,7 @@ impl Posix {
             created: Some(super::basic::now()),
         };
         keep(file_ref, info);
-        Ok(())
+        self.secure(plan, file_ref, inherits)
     }
 }
 

@@ -12,6 +12,7 @@ mod opening;
 mod ranges;
 mod reparse;
 mod rights;
+mod security;
 mod share;
 mod streams;
 
@@ -162,6 +163,17 @@ promises! {
         a_stream_is_renamed,
         a_stream_follows_its_renamed_file,
         a_copy_reads_and_writes_streams,
+    }
+    security {
+        a_file_without_a_descriptor_has_that_of_its_mode,
+        a_descriptor_is_kept_as_sent,
+        a_descriptor_decides_about_opens,
+        a_directory_grants_the_deletion_of_its_files,
+        a_directory_decides_about_new_files,
+        new_files_inherit,
+        a_new_file_gets_the_descriptor_of_its_request,
+        the_mode_wins_if_it_changes_later,
+        users_give_files_to_themselves_only,
     }
     rights {
         the_owner_has_everything_asked_for,

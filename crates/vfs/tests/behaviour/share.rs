@@ -101,13 +101,25 @@ impl Share {
 
     /// A share of a directory on disk.
     pub(crate) fn posix() -> Self {
-        LocalDirectory::new(posix::Options::default()).share
+        LocalDirectory::new(Self::options()).share
+    }
+
+    /// The default options, with a descriptor attribute that this process can write.
+    fn options() -> posix::Options {
+        let security_attribute = match identity::switches() {
+            true => posix::SecurityAttribute::Security,
+            false => posix::SecurityAttribute::User,
+        };
+        posix::Options {
+            security_attribute,
+            ..posix::Options::default()
+        }
     }
 
     /// A share of a directory on a file system in memory, if the system has one.
     pub(crate) fn tmpfs() -> Self {
         match TempDir::new_in("/dev/shm") {
-            Ok(temp_dir) => LocalDirectory::of(temp_dir, posix::Options::default()).share,
+            Ok(temp_dir) => LocalDirectory::of(temp_dir, Self::options()).share,
             Err(error) => {
                 println!("no tmpfs available ({error}): using the disk");
                 Self::posix()
@@ -139,6 +151,7 @@ impl Share {
             kind,
             attributes: FileAttributes::NONE,
             allocation: 0,
+            security: None,
             open_link: false,
         }
     }

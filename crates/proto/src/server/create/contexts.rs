@@ -1,6 +1,7 @@
-//! The create contexts that the server evaluates: MxAc, QFid, AlSi, RqLs and those of durable
+//! The create contexts that the server evaluates: SecD, MxAc, QFid, AlSi, RqLs and those of durable
 //! opens, and contexts that it refuses. \[MS-SMB2\] 3.3.5.9
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
@@ -8,6 +9,7 @@ use wire::create_context::{
     AllocationSize, Lease, MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse,
     RawContext, Timewarp, find, name,
 };
+use wire::security::SecurityDescriptor;
 use wire::{FileTime, Guid, Status};
 
 use super::app_instance;
@@ -18,10 +20,12 @@ use crate::server::open::malformed;
 
 /// What the contexts of a request ask for. Contexts that are not known are passed over, as the
 /// specification asks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// AlSi: bytes to reserve.
     pub(crate) allocation: u64,
+    /// SecD: the security descriptor of a new file.
+    pub(crate) security: Option<Arc<SecurityDescriptor>>,
     /// MxAc.
     maximal_access: Option<MaximalAccessRequest>,
     /// QFid.
@@ -41,6 +45,10 @@ impl Asked {
         let mut asked = Self::default();
         if let Some(data) = find(contexts, name::ALLOCATION_SIZE) {
             asked.allocation = allocation(data)?;
+        }
+        if let Some(data) = find(contexts, name::SECURITY_DESCRIPTOR) {
+            let descriptor = SecurityDescriptor::decode(data).map_err(malformed)?;
+            asked.security = Some(Arc::new(descriptor));
         }
         if let Some(data) = find(contexts, name::MAXIMAL_ACCESS) {
             let request = MaximalAccessRequest::decode(data).map_err(malformed)?;
@@ -149,6 +157,7 @@ mod tests {
         let bad = Err(Status::INVALID_PARAMETER);
         assert_eq!(asked(name::ALLOCATION_SIZE, &[0; 7]), bad);
         assert_eq!(asked(name::ALLOCATION_SIZE, &[0xFF; 8]), bad);
+        assert_eq!(asked(name::SECURITY_DESCRIPTOR, &[0; 20]), bad);
         assert_eq!(asked(name::MAXIMAL_ACCESS, &[0; 4]), bad);
         assert_eq!(asked(name::TIMEWARP, &[]), bad);
         assert_eq!(asked(name::LEASE, &[1; 31]), bad);

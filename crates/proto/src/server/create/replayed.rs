@@ -68,7 +68,7 @@ pub(super) fn begin(
     let replayed = Replayed {
         open,
         known,
-        asked: wanted.asked,
+        asked: wanted.asked.clone(),
         level: Some(wanted.oplock),
     };
     Ok(Some(replayed.stat(context)))

@@ -20,6 +20,7 @@ use crate::server::open::WRITE_RIGHTS;
 use crate::server::quota::QuotaGuard;
 use crate::server::replay::CreateReplayEntry;
 use crate::server::tree::TreeConnect;
+use crate::token::Token;
 
 /// The validated parameters of a CREATE.
 #[derive(Clone, Debug)]
@@ -29,6 +30,9 @@ pub(crate) struct Wanted {
     pub(crate) is_data_stream: bool,
     /// The requested rights: no generic ones, possibly MAXIMUM_ALLOWED.
     pub(crate) access: AccessMask,
+    /// ACCESS_SYSTEM_SECURITY if the client requests it. No descriptor grants it: root has it as
+    /// a privilege.
+    pub(crate) system_access: AccessMask,
     pub(crate) share_access: ShareAccess,
     pub(crate) disposition: CreateDisposition,
     pub(crate) options: CreateOptions,
@@ -61,26 +65,29 @@ const KEPT_ATTRIBUTES: FileAttributes = FileAttributes(0x0000_3127);
 /// Rights that exist: the specific and standard ones, ACCESS_SYSTEM_SECURITY, MAXIMUM_ALLOWED and
 /// the generic ones. smbtorture smb2.create.gentest
 const VALID_RIGHTS: AccessMask = AccessMask(0xF31F_01FF);
-/// FILE_ALL_ACCESS. \[MS-SMB2\] 2.2.13.1
-const ALL_RIGHTS: AccessMask = AccessMask(0x001F_01FF);
 /// Bits of a share mode. \[MS-SMB2\] 2.2.13
 const VALID_SHARE_ACCESS: u32 = 7;
 
 impl Wanted {
-    /// Checks a request.
-    pub(crate) fn new(request: &Request<'_>, tree: &TreeConnect) -> Result<Self, Status> {
+    /// Checks a request of the user with this token.
+    pub(crate) fn new(
+        request: &Request<'_>,
+        tree: &TreeConnect,
+        token: &Token,
+    ) -> Result<Self, Status> {
         if request.impersonation_level > ImpersonationLevel::DELEGATE {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
         let path = SharePath::from_wire(request.name)?;
         // Rights come first: smbtorture smb2.create.gentest has both wrong.
-        let access = map_rights(request.desired_access)?;
+        let access = map_rights(request.desired_access, token)?;
         check_options(request)?;
         let asked = Asked::new(&request.contexts)?;
         let wanted = Self {
             path,
             is_data_stream: SharePath::is_data_stream(request.name),
-            access,
+            access: access.without(AccessMask::ACCESS_SYSTEM_SECURITY),
+            system_access: access & AccessMask::ACCESS_SYSTEM_SECURITY,
             share_access: request.share_access,
             disposition: request.create_disposition,
             options: request.create_options,
@@ -253,23 +260,13 @@ fn check_options(request: &Request<'_>) -> Result<(), Status> {
 }
 
 /// Generic rights become specific ones. \[MS-SMB2\] 2.2.13.1, \[MS-FSA\] 2.1.5.1
-fn map_rights(desired: AccessMask) -> Result<AccessMask, Status> {
+fn map_rights(desired: AccessMask, token: &Token) -> Result<AccessMask, Status> {
     if !VALID_RIGHTS.contains(desired) {
         return Err(Status::ACCESS_DENIED);
     }
-    let mut access = desired;
-    for (generic, specific) in [
-        (AccessMask::GENERIC_READ, AccessMask(0x0012_0089)),
-        (AccessMask::GENERIC_WRITE, AccessMask(0x0012_0116)),
-        (AccessMask::GENERIC_EXECUTE, AccessMask(0x0012_00A0)),
-        (AccessMask::GENERIC_ALL, ALL_RIGHTS),
-    ] {
-        if desired.contains(generic) {
-            access = access.without(generic) | specific;
-        }
-    }
-    // No account has the privilege to read the SACL, and files have none.
-    if access.contains(AccessMask::ACCESS_SYSTEM_SECURITY) {
+    let access = desired.without_generic();
+    // Root alone has the privilege to read and change the SACL (SeSecurityPrivilege).
+    if access.contains(AccessMask::ACCESS_SYSTEM_SECURITY) && !token.is_root() {
         return Err(Status::PRIVILEGE_NOT_HELD);
     }
     // SYNCHRONIZE alone is a sufficient right, as with Windows and Samba: smbtorture

@@ -2,11 +2,12 @@ use alloc::vec::Vec;
 
 use wire::access::{AccessMask, CreateOptions, FileAttributes, ShareAccess};
 use wire::fscc::{FileBasicInformation, FileInfoClass, FileRenameInformation, InfoType};
-use wire::security::{Ace, AceFlags, Acl, SecurityDescriptor, Sid};
+use wire::security::{Ace, AceFlags, Acl, SecurityDescriptor, SecurityInformation, Sid};
 use wire::set_info::Request;
 use wire::text::utf16;
 use wire::{FileId, FileTime, Status, Utf16};
 
+use crate::file::{FileOp, Operation};
 use crate::server::scripted::{ALL, SHARE_ALL, World, request};
 
 const WRITES: AccessMask = AccessMask::FILE_WRITE_DATA;
@@ -411,40 +412,53 @@ fn set_dacl(world: &mut World, id: FileId, aces: &[(Sid, u32)], parts: u32) -> S
     set_as(world, id, InfoType::SECURITY, 0, parts, &buffer)
 }
 
-#[test]
-fn a_dacl_becomes_the_mode_that_comes_closest() {
-    let mut world = world();
-    let id = world.open("a", ALL);
-    let (owner, group) = (Sid::unix_user(1000), Sid::unix_group(1000));
-    let (full, read, none) = (ALL.0, 0x0012_0089, 0);
-    for (aces, expected) in [
-        (
-            &[(owner, full), (group, read), (Sid::EVERYONE, none)][..],
-            0o740,
-        ),
-        (&[(Sid::EVERYONE, read)], 0o444),
-        (&[(owner, full)], 0o700),
-        (&[], 0),
-    ] {
-        assert_eq!(set_dacl(&mut world, id, aces, 4), Status::SUCCESS);
-        assert_eq!(world.disk.files["a"].mode & 0o777, expected);
+/// The parts of the last change that the file system received.
+fn changed(world: &World) -> Option<SecurityInformation> {
+    match world.disk.log.last() {
+        Some(FileOp::OnOpen(_, Operation::SetSecurity(change))) => Some(change.parts),
+        _ => None,
     }
-    let strangers = [(Sid::BUILTIN_ADMINISTRATORS, full)];
-    assert_eq!(
-        set_dacl(&mut world, id, &strangers, 4),
-        Status::ACCESS_DENIED
-    );
 }
 
 #[test]
-fn the_owner_cannot_be_changed() {
+fn parts_that_the_descriptor_has_are_changed() {
     let mut world = world();
     let id = world.open("a", ALL);
-    assert_eq!(set_dacl(&mut world, id, &[], 1), Status::SUCCESS);
-    assert_eq!(set_dacl(&mut world, id, &[], 2), Status::INVALID_OWNER);
-    assert_eq!(set_dacl(&mut world, id, &[], 8), Status::ACCESS_DENIED);
+    let full = [(Sid::EVERYONE, ALL.0)];
+    assert_eq!(set_dacl(&mut world, id, &full, 7), Status::SUCCESS);
+    assert_eq!(changed(&world), Some(SecurityInformation(7)));
+    assert_eq!(set_dacl(&mut world, id, &full, 4), Status::SUCCESS);
+    assert_eq!(changed(&world), Some(SecurityInformation::DACL));
+    // The descriptor has no SACL; other parts are not stored.
+    assert_eq!(set_dacl(&mut world, id, &full, 0x1_0008), Status::SUCCESS);
+    assert_eq!(set_dacl(&mut world, id, &full, 0), Status::SUCCESS);
+    let operations = world.disk.log.iter();
+    let changes =
+        operations.filter(|op| matches!(op, FileOp::OnOpen(_, Operation::SetSecurity(_))));
+    assert_eq!(changes.count(), 2);
+}
+
+#[test]
+fn each_part_of_a_descriptor_needs_its_right() {
+    let mut world = world();
+    let id = world.open("a", ALL);
     let garbage = set_as(&mut world, id, InfoType::SECURITY, 0, 4, &[1; 64]);
     assert_eq!(garbage, Status::INVALID_SECURITY_DESCR);
-    let weak = world.open("a", AccessMask::WRITE_DAC);
-    assert_eq!(set_dacl(&mut world, weak, &[], 1), Status::ACCESS_DENIED);
+    let dac = world.open("a", AccessMask::WRITE_DAC);
+    assert_eq!(set_dacl(&mut world, dac, &[], 4), Status::SUCCESS);
+    for parts in [1, 2, 7] {
+        let denied = set_dacl(&mut world, dac, &[], parts);
+        assert_eq!(denied, Status::ACCESS_DENIED, "{parts}");
+    }
+    let owner = world.open("a", AccessMask::WRITE_OWNER);
+    assert_eq!(set_dacl(&mut world, owner, &[], 3), Status::SUCCESS);
+    assert_eq!(set_dacl(&mut world, owner, &[], 4), Status::ACCESS_DENIED);
+    let sacl = SecurityDescriptor {
+        sacl: Some(Acl::new()),
+        ..SecurityDescriptor::default()
+    };
+    let mut buffer = Vec::new();
+    sacl.encode(&mut buffer);
+    let denied = set_as(&mut world, id, InfoType::SECURITY, 0, 8, &buffer);
+    assert_eq!(denied, Status::ACCESS_DENIED);
 }

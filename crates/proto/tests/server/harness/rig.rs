@@ -84,6 +84,7 @@ pub(crate) fn share(name: &str) -> Share {
         users: None,
         guest: false,
         force_token: None,
+        access_based_enumeration: false,
     }
 }
 

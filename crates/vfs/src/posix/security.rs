@@ -1,0 +1,310 @@
+//! Security descriptors of files.
+//!
+//! A descriptor is stored in an extended attribute in Samba's format, together with a hash of
+//! owner, group, mode and access control lists. If a local program changes those later, the hash no
+//! longer fits and the stored descriptor does not count any more: the permissions win. A file
+//! without a stored descriptor has one that stands for its permissions.
+//!
+//! A new descriptor also changes owner, mode and lists, as far as they can express it. The kernel
+//! still decides about each operation, so a user never exceeds its permissions.
+//!
+//! The server writes the attribute `security.NTACL` with its own credentials, because the kernel
+//! asks for CAP_SYS_ADMIN. Without that, a share can keep descriptors in `user.NTACL`.
+
+use proto::file::{Metadata, Outcome, SecurityChange};
+use proto::token::Token;
+use rustix::fs::{
+    AtFlags, Gid, Uid, XattrFlags, chownat, fgetxattr, fsetxattr, getxattr, removexattr, setxattr,
+};
+use rustix::io::Errno;
+use wire::Status;
+use wire::security::{SecurityDescriptor, SecurityInformation};
+
+use super::Posix;
+use super::file::OpenFile;
+use super::file_ref::FileRef;
+use super::stat::{as_server, by_descriptor, stat};
+use crate::Step;
+use crate::errno::{Context, status};
+use crate::security::{
+    self, ACCESS_LIST, DEFAULT_LIST, NTACL_MAX, NtAcl, Owners, Permissions, PosixAcl,
+};
+
+/// Length of the buffer for most attributes in bytes. Longer ones are read again.
+const USUAL_LEN: usize = 1_024;
+
+/// The extended attribute in which a share stores security descriptors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SecurityAttribute {
+    /// `security.NTACL`, as Samba's module acl_xattr. Only a process with CAP_SYS_ADMIN can write
+    /// it; without that, clients change the permissions of Unix only.
+    #[default]
+    Security,
+    /// `user.NTACL`, which every process can write that may write the file. Local users with that
+    /// permission can change it, too.
+    User,
+}
+
+impl SecurityAttribute {
+    /// Returns the name of the extended attribute.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Security => "security.NTACL",
+            Self::User => "user.NTACL",
+        }
+    }
+}
+
+/// The access control lists of a file.
+pub(super) struct Lists {
+    access: PosixAcl,
+    /// The list for new files in a directory, which may be empty; `None` for other files.
+    default: Option<PosixAcl>,
+}
+
+impl Lists {
+    /// Reads the lists of a file; without one, the list that stands for the mode.
+    fn of(file: FileRef<'_>, metadata: &Metadata) -> Self {
+        let read = |name| read_attribute(file, name).ok().flatten();
+        let list = |name| PosixAcl::decode(&read(name)?);
+        let default = || list(DEFAULT_LIST).unwrap_or_default();
+        Self {
+            access: list(ACCESS_LIST).unwrap_or_else(|| PosixAcl::of_mode(metadata.mode)),
+            default: metadata.is_directory().then(default),
+        }
+    }
+
+    fn fingerprint(&self, metadata: &Metadata) -> [u8; 32] {
+        security::fingerprint(&Permissions {
+            uid: metadata.uid,
+            gid: metadata.gid,
+            mode: metadata.mode,
+            access: &self.access,
+            default: self.default.as_ref(),
+        })
+    }
+
+    fn describe(&self, metadata: &Metadata) -> SecurityDescriptor {
+        security::describe(owners(metadata), &self.access, self.default.as_ref())
+    }
+}
+
+fn owners(metadata: &Metadata) -> Owners {
+    let Metadata { uid, gid, .. } = *metadata;
+    Owners { uid, gid }
+}
+
+impl Posix {
+    /// The stored descriptor of a file; `None` if there is none, or if the permissions have changed
+    /// since it was stored.
+    pub(super) fn stored_descriptor(
+        &self,
+        file: FileRef<'_>,
+        metadata: &Metadata,
+    ) -> Option<SecurityDescriptor> {
+        if !self.may_have_descriptor(file, metadata) {
+            return None;
+        }
+        let name = self.options.security_attribute.name();
+        let NtAcl {
+            descriptor,
+            fingerprint,
+        } = NtAcl::decode(&read_attribute(file, name).ok()??)?;
+        let fits = fingerprint.is_none_or(|stored| {
+            let lists = Lists::of(file, metadata);
+            stored == lists.fingerprint(metadata)
+        });
+        fits.then_some(descriptor)
+    }
+
+    fn may_have_descriptor(&self, file: FileRef<'_>, metadata: &Metadata) -> bool {
+        use proto::file::FileKind::{Directory, File};
+        file.volume.stores_attributes && matches!(metadata.kind, File | Directory)
+    }
+
+    pub(super) fn query_security(&self, file: &OpenFile) -> Step<Outcome> {
+        let metadata = self.current(file.file_ref())?;
+        let stored = self.stored_descriptor(file.file_ref(), &metadata);
+        let descriptor =
+            stored.unwrap_or_else(|| Lists::of(file.file_ref(), &metadata).describe(&metadata));
+        Ok(Outcome::Security(Box::new(descriptor)))
+    }
+
+    pub(super) fn set_security(&self, file: &OpenFile, change: &SecurityChange) -> Step<Outcome> {
+        self.change_security(file.file_ref(), change)?;
+        Ok(Outcome::Done)
+    }
+
+    /// Replaces parts of the descriptor of a file, and changes the permissions accordingly. Returns
+    /// the new descriptor.
+    pub(super) fn change_security(
+        &self,
+        file: FileRef<'_>,
+        change: &SecurityChange,
+    ) -> Step<SecurityDescriptor> {
+        let metadata = self.current(file)?;
+        let stored = self.stored_descriptor(file, &metadata);
+        let current = stored.unwrap_or_else(|| Lists::of(file, &metadata).describe(&metadata));
+        let new = security::apply(&current, change);
+        let owners = check_owners(file.token, (&current, &new), &metadata)?;
+        change_owners(file, &metadata, owners)?;
+        if change.parts.contains(SecurityInformation::DACL) {
+            change_lists(file, &new, owners, metadata.is_directory())?;
+        }
+        let metadata = self.current(file)?;
+        self.store_descriptor(file, &new, &metadata)?;
+        Ok(new)
+    }
+
+    /// Stores a descriptor with the hash of the present permissions. A file system or a process
+    /// that cannot store it keeps the permissions alone.
+    fn store_descriptor(
+        &self,
+        file: FileRef<'_>,
+        descriptor: &SecurityDescriptor,
+        metadata: &Metadata,
+    ) -> Step<()> {
+        if !self.may_have_descriptor(file, metadata) {
+            return Ok(());
+        }
+        let lists = Lists::of(file, metadata);
+        let fingerprint = lists.fingerprint(metadata);
+        let value = NtAcl::encode(descriptor, &lists.describe(metadata), &fingerprint);
+        if value.len() > NTACL_MAX {
+            return Err(Status::INVALID_ACL.into());
+        }
+        let name = self.options.security_attribute.name();
+        let write = || write_attribute(file, name, &value);
+        match write().or_else(|_| as_server(file.token, write)) {
+            Ok(()) => Ok(()),
+            Err(Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP) => {
+                tracing::debug!(name, "cannot store a security descriptor");
+                Ok(())
+            }
+            Err(errno) => Err(status(errno, Context::Attributes).into()),
+        }
+    }
+
+    /// The present owner, group, mode and kind of a file. The DOS attributes are not read.
+    pub(super) fn current(&self, file: FileRef<'_>) -> Step<Metadata> {
+        let stat = stat(file.fd).map_err(|errno| status(errno, Context::Attributes))?;
+        Ok(self.metadata_with(file.volume, &stat, None, ""))
+    }
+}
+
+/// Checks that a user may give a file its new owner and group: users own what they create, and can
+/// take the ownership. Returns the new owner and group of Unix. An owner or group without a Unix
+/// identifier is in the descriptor only: smbtorture smb2.acls-with-sysacl.SDFLAGSVSCHOWN makes
+/// Everyone the owner.
+fn check_owners(
+    token: &Token,
+    (current, new): (&SecurityDescriptor, &SecurityDescriptor),
+    metadata: &Metadata,
+) -> Result<Owners, Status> {
+    let mut owners = owners(metadata);
+    let may_be = |sid| token.is_root() || token.has_sid(sid);
+    if let Some(owner) = new.owner.as_ref().filter(|_| new.owner != current.owner) {
+        let uid = owner.to_unix_user();
+        if uid != Some(owners.uid) && !may_be(owner) {
+            return Err(Status::INVALID_OWNER);
+        }
+        owners.uid = uid.unwrap_or(owners.uid);
+    }
+    if let Some(group) = new.group.as_ref().filter(|_| new.group != current.group) {
+        let gid = group.to_unix_group();
+        if gid != Some(owners.gid) && !may_be(group) {
+            return Err(Status::INVALID_OWNER);
+        }
+        owners.gid = gid.unwrap_or(owners.gid);
+    }
+    Ok(owners)
+}
+
+/// Changes owner and group. The kernel lets no user take a file: the open has the right to change
+/// the owner, and the new one is the user itself, so the server does it, as Samba does.
+fn change_owners(file: FileRef<'_>, metadata: &Metadata, to: Owners) -> Step<()> {
+    if to == owners(metadata) {
+        return Ok(());
+    }
+    let uid = (to.uid != metadata.uid).then(|| Uid::from_raw(to.uid));
+    let gid = (to.gid != metadata.gid).then(|| Gid::from_raw(to.gid));
+    let change = || chownat(file.fd, "", uid, gid, AtFlags::EMPTY_PATH);
+    let changed = match change() {
+        Err(Errno::PERM | Errno::ACCESS) if uid.is_some() => as_server(file.token, change),
+        result => result,
+    };
+    Ok(changed.map_err(|errno| status(errno, Context::Attributes))?)
+}
+
+/// Sets the lists that come closest to a descriptor, with the permissions of the user.
+fn change_lists(
+    file: FileRef<'_>,
+    descriptor: &SecurityDescriptor,
+    owners: Owners,
+    is_directory: bool,
+) -> Step<()> {
+    let access = security::approximate(descriptor, owners, is_directory)?;
+    set_access_list(file, &access).map_err(|errno| status(errno, Context::Attributes))?;
+    if !is_directory {
+        return Ok(());
+    }
+    let default = security::approximate_default(descriptor, owners)?;
+    set_default_list(file, &default).map_err(|errno| status(errno, Context::Attributes))?;
+    Ok(())
+}
+
+/// Sets the access list of a file. A list that a mode can express needs no support for lists in
+/// the file system.
+fn set_access_list(file: FileRef<'_>, list: &PosixAcl) -> Result<(), Errno> {
+    match write_attribute(file, ACCESS_LIST, &list.encode()) {
+        Err(Errno::OPNOTSUPP) => super::basic::change_permissions(file.fd, list.mode()),
+        result => result,
+    }
+}
+
+/// Sets or removes the list for new files of a directory.
+fn set_default_list(file: FileRef<'_>, list: &PosixAcl) -> Result<(), Errno> {
+    let set = match list.entries().is_empty() {
+        true => removexattr(by_descriptor(file.fd), DEFAULT_LIST),
+        false => write_attribute(file, DEFAULT_LIST, &list.encode()),
+    };
+    match set {
+        Err(Errno::OPNOTSUPP | Errno::NODATA) => Ok(()),
+        result => result,
+    }
+}
+
+/// Reads an extended attribute; `None` if the file has none of that name. The server reads those
+/// that the user may not read: they decide about the user's access.
+fn read_attribute(file: FileRef<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+    let read = |buffer: &mut [u8]| match file.is_path {
+        true => getxattr(by_descriptor(file.fd), name, buffer),
+        false => fgetxattr(file.fd, name, buffer),
+    };
+    let mut usual = [0; USUAL_LEN];
+    let mut result = read(&mut usual);
+    if let Err(Errno::ACCESS | Errno::PERM) = result {
+        result = as_server(file.token, || read(&mut usual));
+    }
+    match result {
+        Ok(length) => Ok(Some(usual[..length].to_vec())),
+        Err(Errno::RANGE) => {
+            let mut value = vec![0; NTACL_MAX];
+            let result = match read(&mut value) {
+                Err(Errno::ACCESS | Errno::PERM) => as_server(file.token, || read(&mut value)),
+                result => result,
+            };
+            value.truncate(result?);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn write_attribute(file: FileRef<'_>, name: &str, value: &[u8]) -> Result<(), Errno> {
+    match file.is_path {
+        true => setxattr(by_descriptor(file.fd), name, value, XattrFlags::empty()),
+        false => fsetxattr(file.fd, name, value, XattrFlags::empty()),
+    }
+}

@@ -1,0 +1,180 @@
+//! The access check of security descriptors. \[MS-DTYP\] 2.5.3.2
+//!
+//! The entries decide in their stored order: for each right, the first entry for the user that
+//! names the right allows or denies it. The order is not changed, also if it is not canonical.
+//!
+//! The owner has READ_CONTROL and WRITE_DAC in addition, unless an entry for OWNER RIGHTS
+//! (S-1-3-4) defines the owner's rights. Conditional entries and those of directory services do not
+//! count, as in Samba without claims. No entry grants ACCESS_SYSTEM_SECURITY.
+//!
+//! A missing DACL grants the owner's rights only, a NULL DACL all rights, as in Samba.
+//! (libcli/security/access_check.c)
+
+use proto::token::Token;
+use wire::access::AccessMask;
+use wire::security::{Ace, AceFlags, AceType, Acl, DescriptorControl, SecurityDescriptor, Sid};
+
+/// The rights of an owner that no OWNER RIGHTS entry restricts.
+const OF_OWNER: AccessMask = AccessMask(AccessMask::READ_CONTROL.0 | AccessMask::WRITE_DAC.0);
+
+/// Returns the rights that a descriptor grants to the user with this token: specific ones, without
+/// generic ones. Root has no privilege here; the caller decides about it.
+pub(crate) fn granted(descriptor: &SecurityDescriptor, token: &Token) -> AccessMask {
+    let mut sids: Vec<Sid> = token.sids().collect();
+    sids.sort_unstable();
+    let has = |sid: &Sid| sids.binary_search(sid).is_ok();
+    let is_owner = descriptor.owner.as_ref().is_some_and(has);
+    let Some(dacl) = &descriptor.dacl else {
+        let is_null = descriptor.control.contains(DescriptorControl::DACL_PRESENT);
+        return match (is_null, is_owner) {
+            (true, _) => AccessMask::FILE_ALL_ACCESS,
+            (false, true) => OF_OWNER,
+            (false, false) => AccessMask::NONE,
+        };
+    };
+    let mut entries = dacl.aces().iter().filter_map(Entry::of);
+    let restricts_owner = entries.any(|entry| entry.sid == Sid::OWNER_RIGHTS);
+    let implicit = match is_owner && !restricts_owner {
+        true => OF_OWNER,
+        false => AccessMask::NONE,
+    };
+    evaluate(dacl, implicit, |sid| {
+        has(sid) || (is_owner && *sid == Sid::OWNER_RIGHTS)
+    })
+}
+
+/// Returns the rights that the entries for some SIDs allow, in addition to those in `allowed`. The
+/// entries cannot deny the latter.
+pub(super) fn evaluate(
+    dacl: &Acl,
+    mut allowed: AccessMask,
+    applies: impl Fn(&Sid) -> bool,
+) -> AccessMask {
+    let mut denied = AccessMask::NONE;
+    let entries = dacl.aces().iter().filter_map(Entry::of);
+    for entry in entries.filter(|entry| applies(&entry.sid)) {
+        match entry.allows {
+            true => allowed |= entry.mask.without(denied),
+            false => denied |= entry.mask.without(allowed),
+        }
+    }
+    allowed & AccessMask::FILE_ALL_ACCESS
+}
+
+/// An entry that counts for the object itself.
+pub(super) struct Entry {
+    pub(super) sid: Sid,
+    mask: AccessMask,
+    allows: bool,
+}
+
+impl Entry {
+    /// The entry; `None` if it does not count for the object itself.
+    pub(super) fn of(ace: &Ace) -> Option<Self> {
+        let Ace::Basic {
+            ace_type,
+            flags,
+            mask,
+            sid,
+        } = ace
+        else {
+            return None;
+        };
+        let allows = match *ace_type {
+            AceType::ACCESS_ALLOWED => true,
+            AceType::ACCESS_DENIED => false,
+            _ => return None,
+        };
+        let counts = !flags.contains(AceFlags::INHERIT_ONLY);
+        counts.then(|| Self {
+            sid: *sid,
+            mask: mask.without_generic(),
+            allows,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALICE: u32 = 2001;
+
+    fn rights(sddl: &str) -> AccessMask {
+        let token = Token::new(ALICE, 100, vec![24]);
+        let sddl = sddl.replace("ALICE", "S-1-22-1-2001");
+        let sddl = sddl.replace("GROUP", "S-1-22-2-24");
+        granted(&sddl.parse().expect("SDDL"), &token)
+    }
+
+    #[test]
+    fn each_right_is_decided_by_the_first_entry_that_names_it() {
+        assert_eq!(rights("D:(D;;FW;;;ALICE)(A;;FA;;;WD)").0, 0x000D_00E9);
+        assert_eq!(rights("D:(A;;FA;;;WD)(D;;FW;;;ALICE)").0, 0x001F_01FF);
+        let twice = "D:(A;;0x3;;;ALICE)(D;;0x6;;;WD)(A;;0xC;;;GROUP)";
+        assert_eq!(rights(twice).0, 0x3 | 0x8);
+    }
+
+    #[test]
+    fn entries_for_others_do_not_count() {
+        assert_eq!(rights("D:(A;;FA;;;S-1-22-1-2002)"), AccessMask::NONE);
+        assert_eq!(
+            rights("D:(D;;FA;;;S-1-22-2-25)(A;;FR;;;GROUP)").0,
+            0x0012_0089
+        );
+        assert_eq!(rights("D:(A;OICIIO;FA;;;WD)"), AccessMask::NONE);
+        assert_eq!(rights("D:(A;;FA;;;CO)"), AccessMask::NONE, "CREATOR OWNER");
+    }
+
+    #[test]
+    fn the_owner_reads_and_writes_the_list() {
+        assert_eq!(rights("O:ALICED:"), OF_OWNER);
+        assert_eq!(rights("O:ALICED:(D;;FA;;;WD)"), OF_OWNER);
+        assert_eq!(rights("O:BAD:"), AccessMask::NONE);
+        assert_eq!(rights("O:GROUPD:"), OF_OWNER, "a group can be the owner");
+    }
+
+    #[test]
+    fn owner_rights_replace_those_of_the_owner() {
+        assert_eq!(
+            rights("O:ALICED:(A;;0x2;;;OW)(A;;FR;;;ALICE)").0,
+            0x0012_008B
+        );
+        assert_eq!(
+            rights("O:ALICED:(D;;0x1;;;OW)(A;;FR;;;ALICE)").0,
+            0x0012_0088
+        );
+        let trailing = "O:ALICED:(A;;FR;;;ALICE)(A;;0x2;;;OW)(D;;0x3;;;OW)";
+        assert_eq!(rights(trailing).0, 0x0012_008B);
+        assert_eq!(rights("O:BAD:(A;;FA;;;OW)"), AccessMask::NONE);
+        assert_eq!(rights("O:ALICED:(A;IO;FA;;;OW)"), OF_OWNER, "inherit only");
+    }
+
+    #[test]
+    fn lists_that_are_null_or_missing() {
+        assert_eq!(
+            rights("O:BAD:NO_ACCESS_CONTROL"),
+            AccessMask::FILE_ALL_ACCESS
+        );
+        assert_eq!(rights("O:ALICE"), OF_OWNER);
+        assert_eq!(rights("O:BA"), AccessMask::NONE);
+    }
+
+    #[test]
+    fn generic_rights_are_mapped_and_the_sacl_stays_closed() {
+        assert_eq!(rights("D:(A;;GR;;;WD)").0, 0x0012_0089);
+        assert_eq!(
+            rights("D:(A;;0xFFFFFFFF;;;WD)"),
+            AccessMask::FILE_ALL_ACCESS
+        );
+    }
+
+    #[test]
+    fn every_user_is_in_the_group_of_all_users() {
+        assert_eq!(rights("D:(A;;FR;;;WD)").0, 0x0012_0089);
+        assert_eq!(rights("D:(A;;FR;;;AU)").0, 0x0012_0089);
+        assert_eq!(rights("D:(A;;FR;;;NU)").0, 0x0012_0089);
+        assert_eq!(rights("D:(A;;FR;;;BU)").0, 0x0012_0089);
+        assert_eq!(rights("D:(A;;FR;;;AN)(A;;FR;;;BG)(A;;FR;;;IU)").0, 0);
+    }
+}
