@@ -118,6 +118,7 @@ impl Rig {
             durable_handles: true,
             notify: true,
             sync: SyncPolicy::default(),
+            access_based_enumeration: false,
             force_token: None,
         };
         let mut config = Config {

@@ -8,7 +8,7 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server};
+use smbeam_tests::subject::{Plan, Server, Share};
 use smbeam_tests::torture::{self, Listed, Verdict};
 
 /// Runs the tests, and returns their verdicts in the same order. Tests that Samba's table leaves
@@ -89,6 +89,11 @@ fn start(lab: &Lab, program: &Path, volume: &Path) -> Result<Site> {
     let scratch = Scratch::below(volume, "torture")?;
     let mut plan = Plan::sharing(&scratch.open_directory("share")?);
     plan.gmac_channels = Some("allow");
+    // Some tests of smb2.session change to a login without a name, which needs a share for guests.
+    plan.shares.push(Share {
+        guests: true,
+        ..Share::new("open", &scratch.open_directory("open")?)
+    });
     plan.binary = Some(program.to_owned());
     let server = Server::start(lab, plan)?;
     Ok(Site { server, scratch })
