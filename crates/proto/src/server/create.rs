@@ -307,6 +307,7 @@ impl Entered {
             locks,
             position: AtomicU64::new(0),
             is_modified: AtomicBool::new(false),
+            kept_write_time: AtomicU64::new(0),
             mode: initial_mode(self.wanted.options),
             replay_entry: self.wanted.replay_entry.clone(),
             create_guid: durable.create_guid(),

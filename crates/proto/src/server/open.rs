@@ -48,6 +48,9 @@ pub(crate) struct Open {
     pub(crate) mode: AtomicU32,
     /// Whether data were written through it.
     pub(crate) is_modified: AtomicBool,
+    /// The time of the last write that writes through this open do not change; 0 if they do. Not in
+    /// the state: every WRITE reads it.
+    pub(crate) kept_write_time: AtomicU64,
     /// The name of the CREATE that made it, if its client gave it one.
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// Open.CreateGuid, if the client requested a durable open of version 2.
@@ -77,9 +80,6 @@ pub(crate) struct OpenState {
     pub(crate) durability: Durability,
     /// The entry of the application instance that made it.
     pub(crate) app_instance: Option<InstanceEntry>,
-    /// The time of the last write, once the client set it or froze it: writes through this open
-    /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
-    pub(crate) kept_write_time: Option<FileTime>,
     /// Open.LockSequenceArray.
     pub(crate) lock_sequences: LockSequences,
     /// Where QUERY_DIRECTORY stands.
@@ -173,6 +173,20 @@ impl Open {
     /// The user that created the open (Open.DurableOwner).
     pub(crate) fn owner(&self) -> Arc<User> {
         self.lock_charge.lock().user().clone()
+    }
+
+    /// The time of the last write, once the client has set or frozen it: writes through this open
+    /// do not change it any more. \[MS-FSA\] 2.1.4.17, Open.UserSetModificationTime
+    pub(crate) fn kept_write_time(&self) -> Option<FileTime> {
+        let time = FileTime(self.kept_write_time.load(Ordering::Relaxed));
+        (time != FileTime(0)).then_some(time)
+    }
+
+    /// Sets the time of the last write that writes through this open preserve; `None` if they
+    /// change it.
+    pub(crate) fn keep_write_time(&self, time: Option<FileTime>) {
+        let FileTime(time) = time.unwrap_or(FileTime(0));
+        self.kept_write_time.store(time, Ordering::Relaxed);
     }
 
     /// The one check before every operation on an open: whether it was opened for this, and, where

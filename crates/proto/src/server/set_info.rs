@@ -33,6 +33,8 @@ pub(crate) enum Step {
     Security(Arc<Open>),
     /// The write time is being restored. A failure does not matter.
     Restoring,
+    /// The time of the last write is being read, before this operation changes the size.
+    Noting(Arc<Open>, Box<Operation>),
     /// The size is being changed; then the time that the client has set is restored.
     Resizing(Arc<Open>),
     Basic(basic::Step),
@@ -138,8 +140,7 @@ fn set_allocation(
 ) -> Result<Progress<Step>, Status> {
     let information = FileAllocationInformation::decode(buffer);
     let length = size(&open, information.map(|it| it.allocation_size))?;
-    let operation = FileOp::OnOpen(open.file, Operation::SetAllocation { length });
-    Ok(wait(context, operation, Step::Resizing(open)))
+    Ok(resize(context, open, Operation::SetAllocation { length }))
 }
 
 /// \[MS-FSA\] 2.1.5.15.4
@@ -150,8 +151,20 @@ fn set_end_of_file(
 ) -> Result<Progress<Step>, Status> {
     let information = FileEndOfFileInformation::decode(buffer);
     let length = size(&open, information.map(|it| it.end_of_file))?;
-    let operation = FileOp::OnOpen(open.file, Operation::SetEndOfFile { length });
-    Ok(wait(context, operation, Step::Resizing(open)))
+    Ok(resize(context, open, Operation::SetEndOfFile { length }))
+}
+
+/// Changes the size. An open that preserves the time of the last write preserves the present one:
+/// another open may have written since its client set it. smbtorture
+/// smb2.timestamps.modern_write_time_update-2
+fn resize(context: &mut Context<'_>, open: Arc<Open>, operation: Operation) -> Progress<Step> {
+    let file = open.file;
+    if open.kept_write_time().is_some() {
+        let step = Step::Noting(open, Box::new(operation));
+        return wait(context, FileOp::OnOpen(file, Operation::Stat), step);
+    }
+    let operation = FileOp::OnOpen(file, operation);
+    wait(context, operation, Step::Resizing(open))
 }
 
 /// A size that a file can have. A directory has none.
@@ -188,6 +201,12 @@ impl Step {
                 context.report_change(&open, CompletionFilter::SECURITY);
                 Ok(done())
             }
+            Self::Noting(open, operation) => {
+                let metadata = outcome.expect_file()?.expect_metadata();
+                open.keep_write_time(Some(metadata.written));
+                let operation = FileOp::OnOpen(open.file, *operation);
+                Ok(wait(context, operation, Self::Resizing(open)))
+            }
             Self::Resizing(open) => {
                 outcome.expect_file()?.expect_done();
                 Ok(restore_write_time(context, &open))
@@ -208,8 +227,7 @@ impl Step {
 fn restore_write_time(context: &mut Context<'_>, open: &Open) -> Progress<Step> {
     let seen = CompletionFilter::SIZE | CompletionFilter::LAST_WRITE;
     context.report_change(open, seen);
-    let kept = open.state.lock().kept_write_time;
-    let Some(written) = kept else {
+    let Some(written) = open.kept_write_time() else {
         return done();
     };
     let changes = BasicChanges {

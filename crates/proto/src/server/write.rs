@@ -34,6 +34,13 @@ pub(crate) enum Step {
         data: WriteData,
         through: bool,
     },
+    /// The time of the last write is being read, because the open preserves it.
+    Noting {
+        open: Arc<Open>,
+        offset: Option<u64>,
+        data: WriteData,
+        through: bool,
+    },
     /// They are being written.
     Writing {
         /// To which open.
@@ -74,6 +81,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         }
         None => {}
     }
+    if open.kept_write_time().is_some() {
+        let data = kept(data, &request);
+        return Ok(note_write_time(context, open, offset, data, through));
+    }
     Ok(write(context, open, offset, data, through))
 }
 
@@ -109,6 +120,25 @@ fn write(
     }));
     let step = Step::Writing { open };
     Progress::Wait(op, step)
+}
+
+/// Reads the time of the last write before a write that preserves it: another open may have written
+/// since the client of this open set it. smbtorture smb2.timestamps.modern_write_time_update-1
+fn note_write_time(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    offset: Option<u64>,
+    data: WriteData,
+    through: bool,
+) -> Progress<Step> {
+    let operation = FileOp::OnOpen(open.file, Operation::Stat);
+    let step = Step::Noting {
+        open,
+        offset,
+        data,
+        through,
+    };
+    context.wait(operation, step)
 }
 
 /// Where something is locked, whether it may be appended is known once the end is.
@@ -204,6 +234,19 @@ impl Step {
                 open.check_locks(RangeAccess::Write, metadata.size, data.len() as u64)?;
                 Ok(write(context, open, None, data, through))
             }
+            (
+                Self::Noting {
+                    open,
+                    offset,
+                    data,
+                    through,
+                },
+                outcome,
+            ) => {
+                let metadata = outcome.expect_file()?.expect_metadata();
+                open.keep_write_time(Some(metadata.written));
+                Ok(write(context, open, offset, data, through))
+            }
             // Nothing is written, and no answer is sent.
             (Self::Writing { .. }, Outcome::RemoteFailed) => {
                 Ok(Progress::End(Violation::RemoteMemory))
@@ -231,7 +274,7 @@ fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step>
 /// time if the client has set it before, as a client that copies a file does.
 pub(crate) fn report(context: &mut Context<'_>, open: &Open) -> Option<FileOp> {
     context.report_write(open);
-    let written = open.state.lock().kept_write_time?;
+    let written = open.kept_write_time()?;
     let changes = BasicChanges {
         written: Some(written),
         ..BasicChanges::default()

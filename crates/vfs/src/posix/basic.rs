@@ -150,16 +150,30 @@ impl Posix {
             streams::set_allocation(file, stream, length)?;
             return Ok(Outcome::Done);
         }
-        let size = stat(&*file.fd)
-            .map_err(|errno| status(errno, Context::Data))?
-            .0
-            .stx_size;
-        match length < size {
-            true => self.cut(file, length, run)?,
-            false if length > 0 => reserve(&file.fd, length)?,
-            false => {}
+        let stat_of = || stat(&*file.fd).map_err(|errno| status(errno, Context::Data));
+        let before = stat_of()?;
+        if length < before.0.stx_size {
+            self.cut(file, length, run)?;
+            return Ok(Outcome::Done);
         }
+        if length > 0 {
+            reserve(&file.fd, length)?;
+        }
+        self.keep_write_time(file, &before, &stat_of()?);
         Ok(Outcome::Done)
+    }
+
+    /// After a reservation, which changed no data: the time of the last write stays, and the change
+    /// time advances. A kernel may change the first one, or neither. A failure does not matter.
+    /// smbtorture smb2.timestamps.modern_write_time_update-2
+    fn keep_write_time(&self, file: &OpenFile, before: &Stat, after: &Stat) {
+        let times = |stat| self.metadata_with(&file.volume, stat, None, "");
+        let (before, after) = (times(before), times(after));
+        let written = (before.written != after.written).then_some(before.written);
+        if written.is_some() || before.changed == after.changed {
+            // Setting any time, even to its present value, advances the change time.
+            let _ = set_times(file.file_ref(), Some(after.accessed), written);
+        }
     }
 
     /// Truncates or extends a file; inline unless it frees much space.

@@ -151,11 +151,10 @@ impl Step {
     /// Remembers what becomes of the time of the last write. The other times need no care: births
     /// do not change, and reads and changes of metadata are the file system's to note.
     fn keep(&self, metadata: Option<&Metadata>) {
-        let mut state = self.open.state.lock();
         match self.write_time {
             WriteTime::Unchanged => {}
-            WriteTime::Kept => state.kept_write_time = metadata.map(|it| it.written),
-            WriteTime::Free => state.kept_write_time = None,
+            WriteTime::Kept => self.open.keep_write_time(metadata.map(|it| it.written)),
+            WriteTime::Free => self.open.keep_write_time(None),
         }
     }
 }

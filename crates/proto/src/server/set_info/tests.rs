@@ -151,7 +151,7 @@ fn times_are_set_preserved_and_released() {
     let id = world.open("a", ALL);
     let kept = |world: &World| {
         let open = world.session.opens.lock()[&id.volatile].clone();
-        open.state.lock().kept_write_time
+        open.kept_write_time()
     };
     let ok = Status::SUCCESS;
     assert_eq!(

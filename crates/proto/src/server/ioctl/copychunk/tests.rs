@@ -347,7 +347,7 @@ fn a_time_that_the_client_set_stays() {
     let key = key(&mut world, source);
     let open = world.session.opens.lock()[&target.volatile].clone();
     let kept = wire::FileTime(777);
-    open.state.lock().kept_write_time = Some(kept);
+    open.keep_write_time(Some(kept));
     let came = copy(
         &mut world,
         CtlCode::SRV_COPYCHUNK,

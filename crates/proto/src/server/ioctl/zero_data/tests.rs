@@ -136,7 +136,7 @@ fn a_time_that_the_client_set_stays() {
     let (mut world, open) = world();
     let kept = wire::FileTime(777);
     let of = world.session.opens.lock()[&open.volatile].clone();
-    of.state.lock().kept_write_time = Some(kept);
+    of.keep_write_time(Some(kept));
     assert_eq!(ask(&mut world, open, (0, 1)), Ok(()));
     assert_eq!(world.disk.files["a"].written, kept);
 }
