@@ -6,7 +6,7 @@ use smbeam_wire::error::DecodeError;
 use smbeam_wire::fscc::*;
 use smbeam_wire::text::{Utf16, utf16};
 
-const DIRECTORY_CLASSES: [FileInfoClass; 8] = [
+const DIRECTORY_CLASSES: [FileInfoClass; 12] = [
     FileInfoClass::DIRECTORY,
     FileInfoClass::FULL_DIRECTORY,
     FileInfoClass::BOTH_DIRECTORY,
@@ -14,6 +14,10 @@ const DIRECTORY_CLASSES: [FileInfoClass; 8] = [
     FileInfoClass::ID_BOTH_DIRECTORY,
     FileInfoClass::ID_FULL_DIRECTORY,
     FileInfoClass::ID_EXTD_DIRECTORY,
+    FileInfoClass::ID_64_EXTD_DIRECTORY,
+    FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY,
+    FileInfoClass::ID_ALL_EXTD_DIRECTORY,
+    FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY,
     FileInfoClass::POSIX,
 ];
 

@@ -263,7 +263,9 @@ fn directory_classes() {
     let tag = b"\x0C\0\0\xA0".as_slice();
     let short = [b"\x02\0S\0".as_slice(), &[0; 22]].concat();
     let id = b"\x07\0\0\0\0\0\0\0".as_slice();
-    let classes: [(FileInfoClass, Vec<u8>); 6] = [
+    let high = b"\x08\0\0\0\0\0\0\0".as_slice();
+    let extended = [&b"\x06\0\0\0"[..], tag].concat();
+    let classes: [(FileInfoClass, Vec<u8>); 10] = [
         (FileInfoClass::DIRECTORY, vec![]),
         (FileInfoClass::FULL_DIRECTORY, tag.to_vec()),
         (FileInfoClass::BOTH_DIRECTORY, [tag, &short].concat()),
@@ -277,7 +279,23 @@ fn directory_classes() {
         ),
         (
             FileInfoClass::ID_EXTD_DIRECTORY,
-            [&b"\x06\0\0\0"[..], tag, id, b"\x08\0\0\0\0\0\0\0"].concat(),
+            [&extended[..], id, high].concat(),
+        ),
+        (
+            FileInfoClass::ID_64_EXTD_DIRECTORY,
+            [&extended[..], id].concat(),
+        ),
+        (
+            FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY,
+            [&extended[..], id, &short].concat(),
+        ),
+        (
+            FileInfoClass::ID_ALL_EXTD_DIRECTORY,
+            [&extended[..], id, id, high].concat(),
+        ),
+        (
+            FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY,
+            [&extended[..], id, id, high, &short].concat(),
         ),
     ];
     for (class, own) in classes {

@@ -88,17 +88,26 @@ fn with_fields_of<'a>(class: FileInfoClass, entry: &DirectoryEntry<'a>) -> Direc
             seen.file_id = entry.file_id;
             return seen;
         }
-        FileInfoClass::ID_EXTD_DIRECTORY => {
+        FileInfoClass::ID_EXTD_DIRECTORY
+        | FileInfoClass::ID_ALL_EXTD_DIRECTORY
+        | FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY => {
             seen.ea_size = entry.ea_size;
             seen.reparse_tag = entry.reparse_tag;
             seen.file_id_high = entry.file_id_high;
+        }
+        FileInfoClass::ID_64_EXTD_DIRECTORY | FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY => {
+            seen.ea_size = entry.ea_size;
+            seen.reparse_tag = entry.reparse_tag;
         }
         _ if has_tag => seen.reparse_tag = entry.reparse_tag,
         _ => seen.ea_size = entry.ea_size,
     }
     if matches!(
         class,
-        FileInfoClass::BOTH_DIRECTORY | FileInfoClass::ID_BOTH_DIRECTORY
+        FileInfoClass::BOTH_DIRECTORY
+            | FileInfoClass::ID_BOTH_DIRECTORY
+            | FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY
+            | FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY
     ) {
         seen.short_name = entry.short_name;
     }
@@ -111,7 +120,7 @@ fn with_fields_of<'a>(class: FileInfoClass, entry: &DirectoryEntry<'a>) -> Direc
     seen
 }
 
-const CLASSES: [FileInfoClass; 8] = [
+const CLASSES: [FileInfoClass; 12] = [
     FileInfoClass::DIRECTORY,
     FileInfoClass::FULL_DIRECTORY,
     FileInfoClass::BOTH_DIRECTORY,
@@ -119,6 +128,10 @@ const CLASSES: [FileInfoClass; 8] = [
     FileInfoClass::ID_BOTH_DIRECTORY,
     FileInfoClass::ID_FULL_DIRECTORY,
     FileInfoClass::ID_EXTD_DIRECTORY,
+    FileInfoClass::ID_64_EXTD_DIRECTORY,
+    FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY,
+    FileInfoClass::ID_ALL_EXTD_DIRECTORY,
+    FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY,
     FileInfoClass::POSIX,
 ];
 

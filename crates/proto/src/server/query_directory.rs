@@ -279,7 +279,9 @@ fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
         attributes: wire_attributes(metadata),
         reparse_tag: metadata.reparse_tag.0,
         file_id: metadata.file_id(),
-        // No 8.3 names, no extended attributes, and no place that lasts.
+        file_id_high: metadata.volume.tag,
+        // No 8.3 names and no place that lasts. The size of the extended attributes would cost
+        // one system call for each entry.
         short_name: Utf16(&[]),
         name: Utf16(&name),
         ..fscc::DirectoryEntry::default()

@@ -46,7 +46,7 @@ pub struct DirectoryEntry<'a> {
     /// 64-bit identifier of the file, unique on its volume; in class 100 the inode number; in class
     /// 60 the lower half of the identifier.
     pub file_id: u64,
-    /// Upper half of the 128-bit identifier of the file. Only class 60 (ID_EXTD_DIRECTORY) has it.
+    /// Upper half of the 128-bit identifier of the file. Only classes 60, 80 and 81 have it.
     pub file_id_high: u64,
     /// The 8.3 name of the file, at most 12 characters; empty when the file has none.
     pub short_name: Utf16<'a>,
@@ -79,9 +79,42 @@ impl FileInfoClass {
             Self::ID_BOTH_DIRECTORY => Some(104),
             Self::NAMES => Some(12),
             Self::ID_EXTD_DIRECTORY => Some(88),
+            Self::ID_64_EXTD_DIRECTORY => Some(80),
+            Self::ID_64_EXTD_BOTH_DIRECTORY => Some(106),
+            Self::ID_ALL_EXTD_DIRECTORY => Some(96),
+            Self::ID_ALL_EXTD_BOTH_DIRECTORY => Some(122),
             Self::POSIX => Some(88),
             _ => None,
         }
+    }
+
+    /// Whether an entry of this class with a reparse tag has a 64-bit identifier.
+    pub(super) const fn has_id_64(self) -> bool {
+        matches!(
+            self,
+            Self::ID_64_EXTD_DIRECTORY
+                | Self::ID_64_EXTD_BOTH_DIRECTORY
+                | Self::ID_ALL_EXTD_DIRECTORY
+                | Self::ID_ALL_EXTD_BOTH_DIRECTORY
+        )
+    }
+
+    /// Whether an entry of this class with a reparse tag has a 128-bit identifier.
+    pub(super) const fn has_id_128(self) -> bool {
+        matches!(
+            self,
+            Self::ID_EXTD_DIRECTORY
+                | Self::ID_ALL_EXTD_DIRECTORY
+                | Self::ID_ALL_EXTD_BOTH_DIRECTORY
+        )
+    }
+
+    /// Whether an entry of this class with a reparse tag has an 8.3 name, directly before its name.
+    pub(super) const fn has_short_name_at_end(self) -> bool {
+        matches!(
+            self,
+            Self::ID_64_EXTD_BOTH_DIRECTORY | Self::ID_ALL_EXTD_BOTH_DIRECTORY
+        )
     }
 
     /// Appends a directory entry in the encoding of this information class, with NextEntryOffset 0,
@@ -142,13 +175,28 @@ impl<'a> DirectoryEntry<'a> {
                 self.encode_short_name(out);
             }
             FileInfoClass::ID_BOTH_DIRECTORY => self.encode_id_both(out),
-            FileInfoClass::ID_EXTD_DIRECTORY => {
-                out.put_u32(self.ea_size);
-                out.put_u32(self.reparse_tag);
-                out.put_u64(self.file_id);
-                out.put_u64(self.file_id_high);
-            }
+            FileInfoClass::ID_EXTD_DIRECTORY
+            | FileInfoClass::ID_64_EXTD_DIRECTORY
+            | FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY
+            | FileInfoClass::ID_ALL_EXTD_DIRECTORY
+            | FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY => self.encode_extended(class, out),
             _ => {}
+        }
+    }
+
+    /// Appends the further fields of the classes with a field for the reparse tag.
+    fn encode_extended(&self, class: FileInfoClass, out: &mut Vec<u8>) {
+        out.put_u32(self.ea_size);
+        out.put_u32(self.reparse_tag);
+        if class.has_id_64() {
+            out.put_u64(self.file_id);
+        }
+        if class.has_id_128() {
+            out.put_u64(self.file_id);
+            out.put_u64(self.file_id_high);
+        }
+        if class.has_short_name_at_end() {
+            self.encode_short_name(out);
         }
     }
 

@@ -103,13 +103,33 @@ impl<'a> DirectoryEntry<'a> {
                 self.short_name = read_short_name(reader)?;
             }
             FileInfoClass::ID_BOTH_DIRECTORY => self.read_id_both(is_apple, reader)?,
-            FileInfoClass::ID_EXTD_DIRECTORY => {
-                self.ea_size = reader.u32("EaSize")?;
-                self.reparse_tag = reader.u32("ReparsePointTag")?;
-                self.file_id = reader.u64("FileId")?;
-                self.file_id_high = reader.u64("FileId")?;
-            }
+            FileInfoClass::ID_EXTD_DIRECTORY
+            | FileInfoClass::ID_64_EXTD_DIRECTORY
+            | FileInfoClass::ID_64_EXTD_BOTH_DIRECTORY
+            | FileInfoClass::ID_ALL_EXTD_DIRECTORY
+            | FileInfoClass::ID_ALL_EXTD_BOTH_DIRECTORY => self.read_extended(class, reader)?,
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the further fields of the classes with a field for the reparse tag.
+    fn read_extended(
+        &mut self,
+        class: FileInfoClass,
+        reader: &mut Reader<'a>,
+    ) -> Result<(), DecodeError> {
+        self.ea_size = reader.u32("EaSize")?;
+        self.reparse_tag = reader.u32("ReparsePointTag")?;
+        if class.has_id_64() {
+            self.file_id = reader.u64("FileId")?;
+        }
+        if class.has_id_128() {
+            self.file_id = reader.u64("FileId")?;
+            self.file_id_high = reader.u64("FileId")?;
+        }
+        if class.has_short_name_at_end() {
+            self.short_name = read_short_name(reader)?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ mod notify;
 mod pipe;
 mod rename;
 mod single;
+mod stat;
 mod stream;
 mod volume;
 
@@ -34,11 +35,13 @@ pub use rename::{
     FileLinkInformation, FileRenameInformation, FileRenameInformationEx, RenameFlags,
 };
 pub use single::{
-    DispositionFlags, FileAccessInformation, FileAlignmentInformation, FileAllocationInformation,
-    FileDispositionInformation, FileDispositionInformationEx, FileEaInformation,
-    FileEndOfFileInformation, FileInternalInformation, FileModeInformation,
-    FilePositionInformation, FileValidDataLengthInformation, ModeFlags,
+    CaseSensitiveFlags, DispositionFlags, FileAccessInformation, FileAlignmentInformation,
+    FileAllocationInformation, FileCaseSensitiveInformation, FileDispositionInformation,
+    FileDispositionInformationEx, FileEaInformation, FileEndOfFileInformation,
+    FileInternalInformation, FileModeInformation, FilePositionInformation,
+    FileValidDataLengthInformation, ModeFlags,
 };
+pub use stat::{FileStatInformation, FileStatLxInformation, LxFlags};
 pub use stream::{FileStreamInformation, StreamWriter, Streams};
 pub use volume::{
     ControlFlags, DeviceCharacteristics, DeviceType, FileFsAttributeInformation,
@@ -142,6 +145,25 @@ open_enum! {
         DISPOSITION_EX = 64,
         /// SET_INFO: rename the file, with flags such as POSIX semantics. \[MS-FSCC\] 2.4.43
         RENAME_EX = 65,
+        /// Identifier, times, sizes, attributes and effective access of a file
+        /// (FileStatInformation).
+        STAT = 68,
+        /// The data of STAT, and Unix owner, group and mode of a file (FileStatLxInformation).
+        STAT_LX = 70,
+        /// Whether names in a directory are compared with regard to case. \[MS-FSCC\] 2.4
+        CASE_SENSITIVE = 71,
+        /// Directory listing: the fields of FULL_DIRECTORY, the reparse tag and 64-bit file
+        /// identifiers (FileId64ExtdDirectoryInformation).
+        ID_64_EXTD_DIRECTORY = 78,
+        /// Directory listing: the fields of ID_64_EXTD_DIRECTORY and the 8.3 names
+        /// (FileId64ExtdBothDirectoryInformation).
+        ID_64_EXTD_BOTH_DIRECTORY = 79,
+        /// Directory listing: the fields of ID_64_EXTD_DIRECTORY and 128-bit file identifiers
+        /// (FileIdAllExtdDirectoryInformation).
+        ID_ALL_EXTD_DIRECTORY = 80,
+        /// Directory listing: the fields of ID_ALL_EXTD_DIRECTORY and the 8.3 names
+        /// (FileIdAllExtdBothDirectoryInformation).
+        ID_ALL_EXTD_BOTH_DIRECTORY = 81,
         /// Unix attributes of a file, in a directory listing with its name. Part of the SMB3 POSIX
         /// extensions.
         POSIX = 100,
@@ -181,6 +203,9 @@ impl FileInfoClass {
             Self::VALID_DATA_LENGTH => Some(FileValidDataLengthInformation::LEN),
             Self::ID => Some(FileIdInformation::LEN),
             Self::DISPOSITION_EX => Some(FileDispositionInformationEx::LEN),
+            Self::STAT => Some(FileStatInformation::LEN),
+            Self::STAT_LX => Some(FileStatLxInformation::LEN),
+            Self::CASE_SENSITIVE => Some(FileCaseSensitiveInformation::LEN),
             Self::POSIX => Some(crate::posix::FilePosixInformation::FIXED_LEN),
             _ => None,
         }

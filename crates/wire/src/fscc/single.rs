@@ -182,3 +182,21 @@ single! {
         DispositionFlags, |flags: DispositionFlags| flags.0
     }
 }
+
+open_flags! {
+    /// Flags of the information class CASE_SENSITIVE.
+    CaseSensitiveFlags(u32) {
+        /// Names in the directory are compared with regard to case.
+        CASE_SENSITIVE_DIRECTORY = 0x0000_0001,
+    }
+}
+
+single! {
+    /// Whether names in a directory are compared with regard to case: the information class
+    /// CASE_SENSITIVE (FILE_CASE_SENSITIVE_INFORMATION).
+    FileCaseSensitiveInformation {
+        /// Flags of the directory.
+        flags: CaseSensitiveFlags, "Flags", u32, put_u32,
+        CaseSensitiveFlags, |flags: CaseSensitiveFlags| flags.0
+    }
+}

@@ -5,14 +5,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use wire::access::AccessMask;
+use wire::access::{AccessMask, FileAttributes};
 use wire::dialect::Dialect;
 use wire::fscc::{
     FileAccessInformation, FileAlignmentInformation, FileAllInformation,
-    FileAttributeTagInformation, FileBasicInformation, FileCompressionInformation,
-    FileEaInformation, FileIdInformation, FileInfoClass, FileInternalInformation,
-    FileModeInformation, FileNameInformation, FileNetworkOpenInformation, FilePositionInformation,
-    FileStandardInformation, FileStreamInformation, ModeFlags, StreamWriter,
+    FileAttributeTagInformation, FileBasicInformation, FileCaseSensitiveInformation,
+    FileCompressionInformation, FileEaInformation, FileIdInformation, FileInfoClass,
+    FileInternalInformation, FileModeInformation, FileNameInformation, FileNetworkOpenInformation,
+    FilePositionInformation, FileStandardInformation, FileStatInformation, FileStatLxInformation,
+    FileStreamInformation, LxFlags, ModeFlags, StreamWriter,
 };
 use wire::text::utf16;
 use wire::{Status, Utf16};
@@ -47,7 +48,9 @@ fn needs(class: FileInfoClass) -> Result<Need, Status> {
         FileInfoClass::BASIC
         | FileInfoClass::ALL
         | FileInfoClass::NETWORK_OPEN
-        | FileInfoClass::ATTRIBUTE_TAG => Ok(Need::Right(AccessMask::FILE_READ_ATTRIBUTES)),
+        | FileInfoClass::ATTRIBUTE_TAG
+        | FileInfoClass::STAT
+        | FileInfoClass::STAT_LX => Ok(Need::Right(AccessMask::FILE_READ_ATTRIBUTES)),
         FileInfoClass::FULL_EA => Ok(Need::Right(AccessMask::FILE_READ_EA)),
         FileInfoClass::STANDARD
         | FileInfoClass::INTERNAL
@@ -61,7 +64,8 @@ fn needs(class: FileInfoClass) -> Result<Need, Status> {
         | FileInfoClass::STREAM
         | FileInfoClass::COMPRESSION
         | FileInfoClass::NORMALIZED_NAME
-        | FileInfoClass::ID => Ok(Need::Nothing),
+        | FileInfoClass::ID
+        | FileInfoClass::CASE_SENSITIVE => Ok(Need::Nothing),
         _ => Err(Status::INVALID_INFO_CLASS),
     }
 }
@@ -86,6 +90,10 @@ pub(super) fn describe(
         FileInfoClass::NETWORK_OPEN => network_open(metadata).encode(&mut out),
         FileInfoClass::ATTRIBUTE_TAG => attribute_tag(metadata).encode(&mut out),
         FileInfoClass::ID => id(metadata).encode(&mut out),
+        FileInfoClass::STAT => stat(server, open, metadata).encode(&mut out),
+        FileInfoClass::STAT_LX => stat_lx(server, open, metadata).encode(&mut out),
+        // No directory distinguishes names that differ in case alone.
+        FileInfoClass::CASE_SENSITIVE => FileCaseSensitiveInformation::default().encode(&mut out),
         _ => describe_named(class, server, open, &mut out)?,
     }
     Ok(out)
@@ -219,9 +227,18 @@ pub(super) fn describe_all(
     out
 }
 
+/// COMPRESSION_FORMAT_LZNT1. \[MS-FSCC\] 2.3.18
+const LZNT1: u16 = 2;
+
 fn compression(metadata: &Metadata) -> FileCompressionInformation {
+    let is_compressed = metadata.attributes.contains(FileAttributes::COMPRESSED);
+    let (compressed_size, format) = match is_compressed {
+        true => (metadata.allocation.min(metadata.size), LZNT1),
+        false => (metadata.size, 0),
+    };
     FileCompressionInformation {
-        compressed_size: metadata.size,
+        compressed_size,
+        format,
         ..FileCompressionInformation::default()
     }
 }
@@ -249,6 +266,34 @@ fn id(metadata: &Metadata) -> FileIdInformation {
     FileIdInformation {
         volume_serial_number: metadata.volume.serial,
         file_id: metadata.file_id_128(),
+    }
+}
+
+/// The effective access is that of the open, as on Windows.
+fn stat(server: &Server, open: &Open, metadata: &Metadata) -> FileStatInformation {
+    FileStatInformation {
+        file_id: metadata.file_id(),
+        created: metadata.created,
+        accessed: metadata.accessed,
+        written: metadata.written,
+        changed: metadata.changed,
+        allocation_size: metadata.allocation,
+        end_of_file: metadata.size,
+        attributes: wire_attributes(metadata),
+        reparse_tag: metadata.reparse_tag.0,
+        number_of_links: standard(server, open, metadata).number_of_links,
+        effective_access: open.granted,
+    }
+}
+
+fn stat_lx(server: &Server, open: &Open, metadata: &Metadata) -> FileStatLxInformation {
+    FileStatLxInformation {
+        stat: stat(server, open, metadata),
+        flags: LxFlags::HAS_UID | LxFlags::HAS_GID | LxFlags::HAS_MODE,
+        uid: metadata.uid,
+        gid: metadata.gid,
+        mode: metadata.mode,
+        ..FileStatLxInformation::default()
     }
 }
 

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 
 use wire::fscc::{
-    DeviceCharacteristics, DeviceType, FileFsAttributeInformation, FileFsDeviceInformation,
-    FileFsFullSizeInformation, FileFsObjectIdInformation, FileFsSectorSizeInformation,
-    FileFsSizeInformation, FileFsVolumeInformation, FileSystemAttributes, FsInfoClass,
-    SectorSizeFlags,
+    ControlFlags, DeviceCharacteristics, DeviceType, FileFsAttributeInformation,
+    FileFsControlInformation, FileFsDeviceInformation, FileFsFullSizeInformation,
+    FileFsObjectIdInformation, FileFsSectorSizeInformation, FileFsSizeInformation,
+    FileFsVolumeInformation, FileSystemAttributes, FsInfoClass, SectorSizeFlags,
 };
 use wire::text::utf16;
 use wire::{Guid, Status, Utf16};
@@ -17,6 +17,17 @@ use crate::server::context::Context;
 /// UTF-16 units of a label. \[MS-FSCC\] 2.5.9
 const MAX_LABEL_UNITS: usize = 32;
 
+/// The quotas of a volume where the system enforces none and users have no limit, as on Windows.
+/// \[MS-FSCC\] 2.5.2
+const NO_QUOTAS: FileFsControlInformation = FileFsControlInformation {
+    free_space_start_filtering: 0,
+    free_space_threshold: 0,
+    free_space_stop_filtering: 0,
+    default_quota_threshold: u64::MAX,
+    default_quota_limit: u64::MAX,
+    flags: ControlFlags::NONE,
+};
+
 /// Whether the class is one that can be asked with this buffer.
 pub(super) fn check(class: FsInfoClass, max_len: usize) -> Result<(), Status> {
     let fixed_len = match class {
@@ -24,6 +35,7 @@ pub(super) fn check(class: FsInfoClass, max_len: usize) -> Result<(), Status> {
         | FsInfoClass::SIZE
         | FsInfoClass::DEVICE
         | FsInfoClass::ATTRIBUTE
+        | FsInfoClass::CONTROL
         | FsInfoClass::FULL_SIZE
         | FsInfoClass::OBJECT_ID
         | FsInfoClass::SECTOR_SIZE => class.fixed_len().unwrap_or(0),
@@ -47,6 +59,7 @@ pub(super) fn describe(
         FsInfoClass::SIZE => size(volume).encode(&mut out),
         FsInfoClass::DEVICE => device(context, volume).encode(&mut out),
         FsInfoClass::ATTRIBUTE => put_attributes(context, volume, &mut out),
+        FsInfoClass::CONTROL => NO_QUOTAS.encode(&mut out),
         FsInfoClass::FULL_SIZE => full_size(volume).encode(&mut out),
         FsInfoClass::OBJECT_ID => object_id(context).encode(&mut out),
         FsInfoClass::SECTOR_SIZE => sector_size(volume).encode(&mut out),
