@@ -155,8 +155,8 @@ pub enum Operation {
     Rename {
         /// The new name, as a path from the root of the share.
         to: SharePath,
-        /// Whether to replace an existing file of that name.
-        replace: bool,
+        /// Which existing file of that name to replace.
+        replace: Replace,
     },
     /// Creates a hard link: a further name of the file. Answered with [`Outcome::Done`].
     Link {
@@ -248,6 +248,28 @@ pub struct SecurityChange {
     pub parts: SecurityInformation,
     /// The descriptor with the new parts.
     pub descriptor: SecurityDescriptor,
+}
+
+/// Which existing file a rename replaces if it has the new name. A rename never replaces a
+/// directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// None: the rename fails with OBJECT_NAME_COLLISION.
+    Nothing,
+    /// A file without the attribute READONLY; the rename fails with ACCESS_DENIED for another one.
+    Writable,
+    /// Any file, also one with the attribute READONLY.
+    Any,
+}
+
+impl From<bool> for Replace {
+    /// Returns the meaning of ReplaceIfExists, which does not include READONLY files.
+    fn from(is_replacing: bool) -> Self {
+        match is_replacing {
+            true => Self::Writable,
+            false => Self::Nothing,
+        }
+    }
 }
 
 /// Whether the plan to open a file ([`OpenPlan`]) requires that the file exists, allows both, or

@@ -83,6 +83,8 @@ fn set_file(
         FileInfoClass::RENAME => rename::start_rename(context, open, buffer),
         FileInfoClass::LINK => rename::start_link(context, open, buffer),
         FileInfoClass::DISPOSITION => disposition::start(context, open, buffer),
+        FileInfoClass::DISPOSITION_EX => disposition::start_ex(context, open, buffer),
+        FileInfoClass::RENAME_EX => rename::start_rename_ex(context, open, buffer),
         FileInfoClass::POSITION => set_position(&open, buffer),
         FileInfoClass::MODE => set_mode(&open, buffer),
         FileInfoClass::ALLOCATION => set_allocation(context, open, buffer),
@@ -91,6 +93,8 @@ fn set_file(
         // [MS-FSA] 2.1.5.15.16: old content of the disk must not appear. No account has the
         // privilege.
         FileInfoClass::VALID_DATA_LENGTH => Err(Status::PRIVILEGE_NOT_HELD),
+        // [MS-FSA] 2.1.5.15.13: nor that to restore files. There are no 8.3 names either.
+        FileInfoClass::SHORT_NAME => Err(Status::PRIVILEGE_NOT_HELD),
         _ => Err(Status::INVALID_INFO_CLASS),
     }
 }
@@ -99,13 +103,17 @@ fn set_file(
 fn needs(class: FileInfoClass) -> Result<Need, Status> {
     match class {
         FileInfoClass::BASIC => Ok(Need::Right(AccessMask::FILE_WRITE_ATTRIBUTES)),
-        FileInfoClass::RENAME | FileInfoClass::DISPOSITION => Ok(Need::Right(AccessMask::DELETE)),
+        FileInfoClass::RENAME
+        | FileInfoClass::RENAME_EX
+        | FileInfoClass::DISPOSITION
+        | FileInfoClass::DISPOSITION_EX => Ok(Need::Right(AccessMask::DELETE)),
         // cifs.ko links through an open that may read attributes, no more.
         FileInfoClass::LINK => Ok(Need::Change),
         FileInfoClass::ALLOCATION
         | FileInfoClass::END_OF_FILE
         | FileInfoClass::VALID_DATA_LENGTH => Ok(Need::Right(AccessMask::FILE_WRITE_DATA)),
         FileInfoClass::FULL_EA => Ok(Need::Right(AccessMask::FILE_WRITE_EA)),
+        FileInfoClass::SHORT_NAME => Ok(Need::Right(AccessMask::DELETE)),
         FileInfoClass::POSITION | FileInfoClass::MODE => Ok(Need::Nothing),
         _ => Err(Status::INVALID_INFO_CLASS),
     }

@@ -1,6 +1,6 @@
 //! Rename, hard link and removal of files in memory.
 
-use proto::file::{FileKind, LocalOpen, Outcome};
+use proto::file::{FileKind, LocalOpen, Outcome, Replace};
 use proto::path::SharePath;
 use wire::Status;
 
@@ -13,7 +13,7 @@ impl State {
         &mut self,
         file: LocalOpen,
         to: &SharePath,
-        replace: bool,
+        replace: Replace,
     ) -> Result<Outcome, Status> {
         let (node, from) = self.named(file)?;
         let token = self.open_of(file)?.token.clone();
@@ -64,7 +64,7 @@ impl State {
             if other == node && replace {
                 return Ok(Outcome::Done);
             }
-            self.make_way(file, &target, other, replace)?;
+            self.make_way(file, &target, other, replace.into())?;
         }
         self.tree.link(target.parent, &target.name, node);
         Ok(Outcome::Done)
@@ -175,16 +175,16 @@ impl State {
         file: LocalOpen,
         target: &Location,
         other: NodeId,
-        replace: bool,
+        replace: Replace,
     ) -> Result<(), Status> {
-        if !replace {
+        if replace == Replace::Nothing {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
         let open = self.open_of(file)?;
         let metadata = self.tree.metadata(other, "");
         let is_barred = metadata.is_directory()
             || self.tree.node(open.node).kind() == FileKind::Directory
-            || rights::is_read_only(&metadata)
+            || replace != Replace::Any && rights::is_read_only(&metadata)
             || !self.tree.may_remove(&open.token, target, other);
         if is_barred {
             return Err(Status::ACCESS_DENIED);

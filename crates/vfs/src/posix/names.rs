@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proto::file::{FileKind, Outcome};
+use proto::file::{FileKind, Outcome, Replace};
 use proto::path::SharePath;
 use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
@@ -22,7 +22,7 @@ impl Posix {
         &self,
         file: &OpenFile,
         to: &SharePath,
-        replace: bool,
+        replace: Replace,
         run: Run<'_>,
     ) -> Step<Outcome> {
         let to = &*self.canonical(to)?;
@@ -57,7 +57,7 @@ impl Posix {
             match renamed {
                 Ok(()) => return Ok(Outcome::Renamed(moved(file, parent, to.name()))),
                 // Another process created or removed the name at the same time.
-                Err(Errno::EXIST) if replace => {}
+                Err(Errno::EXIST) if replace != Replace::Nothing => {}
                 Err(errno) => return Err(status(errno, Context::Rename).into()),
             }
         }
@@ -88,7 +88,7 @@ impl Posix {
                 respell(&parent.directory, &self.disk_name(&entry.name)?, name)
             }
             Some(entry) => {
-                self.check_replaceable(file, &entry, replace, run)?;
+                self.check_replaceable(file, &entry, replace.into(), run)?;
                 link_over(file, &parent.directory, &self.disk_name(&entry.name)?, name)
             }
         };
@@ -242,10 +242,10 @@ impl Posix {
         &self,
         file: &OpenFile,
         entry: &Entry,
-        replace: bool,
+        replace: Replace,
         run: Run<'_>,
     ) -> Step<()> {
-        if !replace {
+        if replace == Replace::Nothing {
             return Err(Status::OBJECT_NAME_COLLISION.into());
         }
         let near = &file.link.location().parent.volume;
@@ -258,7 +258,8 @@ impl Posix {
         };
         let there = self.metadata(file_ref, &entry.stat, "");
         let is_directory = there.is_directory() || file.kind == FileKind::Directory;
-        if is_directory || rights::is_read_only(&there) {
+        let is_protected = replace != Replace::Any && rights::is_read_only(&there);
+        if is_directory || is_protected {
             return Err(Status::ACCESS_DENIED.into());
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Rename, hard link and removal.
 
-use proto::file::{FileOp, Operation};
+use proto::file::{Existing, FileOp, KindWanted, Operation, Outcome, Replace};
 use proto::path::SharePath;
 use wire::Status;
+use wire::access::FileAttributes;
 
 use crate::share::Share;
 
@@ -218,4 +219,21 @@ pub(crate) fn a_lookup_finds_and_misses(share: &Share) {
         .expect("a look-up")
         .expect("the root");
     assert!(root.is_directory());
+}
+
+pub(crate) fn a_rename_replaces_a_protected_file_only_if_told_so(share: &Share) {
+    let file = share.file("a", b"new");
+    let mut plan = share.plan("b", Existing::Create, KindWanted::File);
+    plan.attributes = FileAttributes::READONLY;
+    let protected = share.open_plan(plan).expect("a new file");
+    share.close(protected.file);
+    let rename = |replace| {
+        let to = SharePath::from_trusted("b");
+        let op = FileOp::OnOpen(file, Operation::Rename { to, replace });
+        share.execute(&op).map(Outcome::expect_renamed)
+    };
+    assert_eq!(rename(Replace::Nothing), Err(Status::OBJECT_NAME_COLLISION));
+    assert_eq!(rename(Replace::Writable), Err(Status::ACCESS_DENIED));
+    assert!(rename(Replace::Any).is_ok());
+    assert_eq!(share.content("b"), Ok(b"new".to_vec()));
 }

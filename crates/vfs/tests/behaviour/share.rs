@@ -257,7 +257,7 @@ impl Share {
         to: &str,
         replace: bool,
     ) -> Result<String, Status> {
-        let to = SharePath::from_trusted(to);
+        let (to, replace) = (SharePath::from_trusted(to), replace.into());
         let op = FileOp::OnOpen(file, Operation::Rename { to, replace });
         let path = self.execute(&op)?.expect_renamed();
         Ok(path.as_str().to_owned())

@@ -4,6 +4,9 @@
 //! is closed. A named stream that is marked keeps its name until its last open is closed. Then the
 //! name is removed through the open that asked for the deletion, with the rights of that open and
 //! by its name. The open is *parked* if its client closes it before other clients close theirs.
+//!
+//! With POSIX semantics the name of a file is removed when that open is closed. The other opens stay
+//! valid, and the file stays marked for deletion until the last of them is closed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -30,6 +33,12 @@ pub(super) struct PendingDelete {
     parent_lease: Option<Guid>,
     /// Whether the client has closed that open: then the server keeps it open to remove the name.
     is_parked: bool,
+    /// Whether the name goes when that open is closed, although others stay: POSIX semantics.
+    is_posix: bool,
+    /// Whether the name is being removed, or is gone, although opens stay.
+    is_removed: bool,
+    /// Whether the name is gone: only another name leads to the file.
+    is_gone: bool,
 }
 
 /// The work that remains when an open is closed.
@@ -93,7 +102,7 @@ impl FileTable {
     }
 
     /// The name `removed` of a deleted file or stream was removed, or could not be removed: the
-    /// file or stream leaves the table. `key` is that of its last open.
+    /// file or stream leaves the table, unless it has opens. `key` is that of the closed open.
     pub(crate) fn forget(&self, key: FileKey, removed: &SharePath) {
         let mut files = self.files.lock();
         let Some(file) = files.file_mut(key) else {
@@ -108,22 +117,26 @@ impl FileTable {
         let is_deleted = is_stream && file.delete.is_some();
         if !file.has_opens() && !is_deleted {
             files.remove(key);
+        } else if !is_stream && let Some(delete) = &mut file.delete {
+            delete.is_gone = delete.is_removed;
         }
     }
 
     /// Marks the file of an open for deletion, or the named stream if the open is one. A mark that
-    /// exists does not change.
-    pub(crate) fn set_delete_pending(&self, key: FileKey, open: LocalOpen) {
+    /// exists does not change. `is_posix`: the name of the file goes when this open is closed, and
+    /// not with the last open.
+    pub(crate) fn set_delete_pending(&self, key: FileKey, open: LocalOpen, is_posix: bool) {
         if let Some(file) = self.files.lock().file_mut(key) {
-            file.set_delete_pending(key, open);
+            file.set_delete_pending(key, open, is_posix);
         }
     }
 
-    /// Removes the mark for deletion of the file, or of the named stream. Returns a parked open,
-    /// which the caller closes.
+    /// Removes the mark for deletion of the file, or of the named stream, unless the name is gone.
+    /// Returns a parked open, which the caller closes.
     pub(crate) fn clear_delete_pending(&self, key: FileKey) -> Option<LocalOpen> {
         let mut files = self.files.lock();
-        let delete = files.file_mut(key)?.delete_mut(key.stream)?.take()?;
+        let mark = files.file_mut(key)?.delete_mut(key.stream)?;
+        let delete = mark.take_if(|delete| !delete.is_removed)?;
         delete.is_parked.then_some(delete.file)
     }
 
@@ -139,6 +152,14 @@ impl FileRecord {
     pub(super) fn is_delete_pending(&self, stream: StreamId) -> bool {
         let is_marked = |stream: &StreamRecord| stream.delete.is_some();
         self.delete.is_some() || self.streams.get(stream).is_some_and(is_marked)
+    }
+
+    /// Whether new opens of a stream fail, because its name or that of the file is to go.
+    pub(super) fn refuses_opens(&self, stream: StreamId) -> bool {
+        let has_name = |delete: &Box<PendingDelete>| !delete.is_gone;
+        let is_marked = |stream: &StreamRecord| stream.delete.is_some();
+        self.delete.as_ref().is_some_and(has_name)
+            || self.streams.get(stream).is_some_and(is_marked)
     }
 
     /// Whether the opens of named streams permit this open of the file: a deletion of the file
@@ -160,7 +181,7 @@ impl FileRecord {
         }
     }
 
-    fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen) {
+    fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen, is_posix: bool) {
         let stream = self.streams.get(key.stream);
         let Some(record) = stream.and_then(|stream| stream.open(open)) else {
             return;
@@ -170,6 +191,9 @@ impl FileRecord {
             path: record.path.clone(),
             parent_lease: record.parent_lease,
             is_parked: false,
+            is_posix: is_posix && key.stream == StreamId::DATA,
+            is_removed: false,
+            is_gone: false,
         });
         if let Some(mark) = self.delete_mut(key.stream) {
             mark.get_or_insert(delete);
@@ -190,7 +214,7 @@ impl FileRecord {
             return;
         };
         let holder = record.holder;
-        self.set_delete_pending(key, open);
+        self.set_delete_pending(key, open, false);
         for (id, stream) in self.streams.iter_mut() {
             if key.stream == StreamId::DATA || key.stream == id {
                 stream.break_handle_leases(holder, deadline, notices);
@@ -238,7 +262,10 @@ impl FileRecord {
     fn remaining(&mut self, id: StreamId, open: LocalOpen, parent_lease: Option<Guid>) -> Close {
         let is_unused = self.streams.values().all(|stream| stream.opens.is_empty());
         if is_unused && let Some(delete) = &self.delete {
-            let mut close = delete.unlink(open, parent_lease);
+            let mut close = match delete.is_removed {
+                true => Close::of(open),
+                false => delete.unlink(open, parent_lease),
+            };
             let marks = self.streams.values().filter_map(|it| it.delete.as_deref());
             let parked = marks.filter(|mark| mark.is_parked).map(|mark| mark.file);
             close.close.extend(parked);
@@ -253,6 +280,14 @@ impl FileRecord {
         };
         match mark {
             Some(delete) if is_last && id != StreamId::DATA => delete.unlink(open, parent_lease),
+            Some(delete) if delete.file == open && delete.is_posix => {
+                delete.is_removed = true;
+                let close = delete.unlink(open, parent_lease);
+                if is_last {
+                    self.streams.remove(id);
+                }
+                close
+            }
             Some(delete) if delete.file == open => {
                 delete.is_parked = true;
                 if is_last {

@@ -162,7 +162,8 @@ impl FileTable {
             return Err(Status::INVALID_PARAMETER);
         }
         let file = files.entry(key);
-        if file.is_delete_pending(key.stream) {
+        // Only another name leads to a file whose name is gone.
+        if file.refuses_opens(key.stream) {
             return Err(Status::DELETE_PENDING);
         }
         let violates_file = !file.shares_deletion(key.stream, attempt.checked);

@@ -98,7 +98,7 @@ fn a_delete_pending_file_refuses_opens_and_is_deleted_with_its_last_open() {
     let table = FileTable::default();
     enter(&table, 1).expect("the file has no other open");
     enter(&table, 2).expect("both share");
-    table.set_delete_pending(KEY, file(1));
+    table.set_delete_pending(KEY, file(1), false);
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     // The open that asked is parked, and does the work when the last one goes.
     assert_eq!(close(&table, 1), closes(&[]));
@@ -129,9 +129,41 @@ fn delete_on_close_counts_from_the_close_on() {
 fn a_pending_delete_that_is_taken_back_leaves_the_file() {
     let table = FileTable::default();
     enter(&table, 1).expect("the file has no other open");
-    table.set_delete_pending(KEY, file(1));
+    table.set_delete_pending(KEY, file(1), false);
     assert_eq!(table.clear_delete_pending(KEY), None);
     assert_eq!(close(&table, 1), closes(&[1]));
+}
+
+#[test]
+fn with_posix_semantics_the_name_goes_with_the_open_that_asked() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file has no other open");
+    enter(&table, 2).expect("both share");
+    table.set_delete_pending(KEY, file(1), true);
+    let first = close(&table, 1);
+    assert_eq!(first.unlink, Some((file(1), SharePath::from_trusted("a"))));
+    assert_eq!(first.close, [file(1)]);
+    assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
+    table.forget(KEY, &SharePath::from_trusted("a"));
+    assert!(table.is_delete_pending(KEY));
+    assert_eq!(table.clear_delete_pending(KEY), None);
+    assert!(table.is_delete_pending(KEY), "the name is gone");
+    enter_as(&table, 3, "link", false).expect("another name leads to the file");
+    assert_eq!(close(&table, 3), closes(&[3]));
+    assert_eq!(close(&table, 2), closes(&[2]));
+    assert!(!table.is_open(KEY));
+}
+
+#[test]
+fn with_posix_semantics_the_last_open_removes_the_name_once() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file has no other open");
+    table.set_delete_pending(KEY, file(1), true);
+    let only = close(&table, 1);
+    assert_eq!(only.unlink, Some((file(1), SharePath::from_trusted("a"))));
+    assert_eq!(only.close, [file(1)]);
+    table.forget(KEY, &SharePath::from_trusted("a"));
+    assert!(!table.is_open(KEY));
 }
 
 #[test]
@@ -248,7 +280,7 @@ fn a_deletion_concerns_all_streams_of_a_file() {
     let table = FileTable::default();
     enter(&table, 1).expect("the file is not open");
     enter_alone(&table, STREAM, 2).expect("the stream is not open");
-    table.set_delete_pending(KEY, file(1));
+    table.set_delete_pending(KEY, file(1), false);
     for key in [KEY, STREAM] {
         assert!(table.is_delete_pending(key));
         assert_eq!(enter_alone(&table, key, 3), Err(Status::DELETE_PENDING));
@@ -291,7 +323,7 @@ fn a_named_stream_is_deleted_with_its_last_open() {
     enter(&table, 1).expect("the file is not open");
     sharing(&table, 2).expect("the stream is not open");
     sharing(&table, 3).expect("both share");
-    table.set_delete_pending(STREAM, file(2));
+    table.set_delete_pending(STREAM, file(2), false);
     assert!(table.is_delete_pending(STREAM) && !table.is_delete_pending(KEY));
     assert_eq!(sharing(&table, 4), Err(Status::DELETE_PENDING));
     enter(&table, 4).expect("the file stays");
@@ -313,8 +345,8 @@ fn a_deleted_file_takes_its_deleted_streams_along() {
     table
         .enter(STREAM, record, &attempt(everything()), &mut Notices::new())
         .expect("the stream is not open");
-    table.set_delete_pending(STREAM, file(2));
-    table.set_delete_pending(KEY, file(1));
+    table.set_delete_pending(STREAM, file(2), false);
+    table.set_delete_pending(KEY, file(1), false);
     assert_eq!(close(&table, 1), closes(&[]));
     let close = close_stream(&table, STREAM, 2);
     let path = SharePath::from_trusted("a");

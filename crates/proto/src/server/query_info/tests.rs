@@ -182,7 +182,8 @@ fn a_file_that_is_to_go_says_so_and_has_a_name_less() {
     let mut world = world();
     let id = world.open(LONG, ALL);
     let open = world.session.opens.lock()[&id.volatile].clone();
-    world.server.files.set_delete_pending(open.key, open.file);
+    let files = &world.server.files;
+    files.set_delete_pending(open.key, open.file, false);
     let output = query(&mut world, id, 5, 4096).expect("no right is needed");
     let standard = FileStandardInformation::decode(&output).expect("the class");
     assert!(standard.is_delete_pending);

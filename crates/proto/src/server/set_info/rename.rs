@@ -6,12 +6,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::access::FileAttributes;
-use wire::fscc::{FileAction, FileLinkInformation, FileRenameInformation};
+use wire::fscc::{
+    FileAction, FileLinkInformation, FileRenameInformation, FileRenameInformationEx, RenameFlags,
+};
 use wire::{Status, Utf16};
 
 use super::{done, stream_name, wait};
 use crate::effect::Outcome;
-use crate::file::{self, FileKey, FileOp, LocalOpen, Metadata, Operation};
+use crate::file::{self, FileKey, FileOp, LocalOpen, Metadata, Operation, Replace};
 use crate::path::SharePath;
 use crate::report::NeededAccess;
 use crate::server::change_notify::of_name;
@@ -27,7 +29,9 @@ pub(crate) struct Step {
     from: SharePath,
     /// The name that it will have.
     to: SharePath,
-    replace: bool,
+    replace: Replace,
+    /// Whether it replaces a file that is open: POSIX semantics.
+    replaces_open: bool,
     kind: Kind,
     stage: Stage,
     /// The opens below the directory for which the request waits; empty before it waits.
@@ -68,7 +72,49 @@ pub(super) fn start_rename(
         from: name_of(context, &open)?,
         open,
         to,
-        replace: information.is_replacing,
+        replace: information.is_replacing.into(),
+        replaces_open: false,
+        kind: Kind::Rename,
+        stage: Stage::Begin,
+        below: BTreeSet::new(),
+    };
+    step.begin(context)
+}
+
+/// Flags of FileRenameInformationEx that concern storage which no file system here has.
+const IGNORED: RenameFlags = RenameFlags(
+    RenameFlags::SUPPRESS_PIN_STATE_INHERITANCE.0
+        | RenameFlags::SUPPRESS_STORAGE_RESERVE_INHERITANCE.0
+        | RenameFlags::NO_INCREASE_AVAILABLE_SPACE.0
+        | RenameFlags::NO_DECREASE_AVAILABLE_SPACE.0,
+);
+
+/// A rename with flags. \[MS-FSCC\] 2.4.43
+pub(super) fn start_rename_ex(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    buffer: &[u8],
+) -> Result<Progress<super::Step>, Status> {
+    let information = FileRenameInformationEx::decode(buffer).map_err(malformed)?;
+    let has = |flag| information.flags.contains(flag);
+    let known = IGNORED
+        | RenameFlags::REPLACE_IF_EXISTS
+        | RenameFlags::POSIX_SEMANTICS
+        | RenameFlags::IGNORE_READONLY_ATTRIBUTE;
+    if !known.contains(information.flags) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let replace = match has(RenameFlags::REPLACE_IF_EXISTS) {
+        false => Replace::Nothing,
+        true if has(RenameFlags::IGNORE_READONLY_ATTRIBUTE) => Replace::Any,
+        true => Replace::Writable,
+    };
+    let step = Step {
+        from: name_of(context, &open)?,
+        to: target(information.root_directory, information.name)?,
+        open,
+        replace,
+        replaces_open: has(RenameFlags::POSIX_SEMANTICS),
         kind: Kind::Rename,
         stage: Stage::Begin,
         below: BTreeSet::new(),
@@ -94,7 +140,8 @@ pub(super) fn start_link(
         from: name_of(context, &open)?,
         open,
         to,
-        replace: information.is_replacing,
+        replace: information.is_replacing.into(),
+        replaces_open: false,
         kind: Kind::Link,
         stage: Stage::Begin,
         below: BTreeSet::new(),
@@ -286,14 +333,17 @@ impl Step {
         if found.key == self.open.key && self.kind == Kind::Rename {
             return Ok(self.change(context));
         }
-        if !self.replace {
+        if self.replace == Replace::Nothing {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
         let is_read_only = found.attributes.contains(FileAttributes::READONLY);
-        if found.is_directory() || is_read_only {
+        if found.is_directory() || is_read_only && self.replace != Replace::Any {
             return Err(Status::ACCESS_DENIED);
         }
-        if context.server.files.is_open(found.key) {
+        let files = &context.server.files;
+        // The name of a file that is marked for deletion stays until its last close.
+        let stays = !self.replaces_open || files.is_delete_pending(found.key);
+        if stays && files.is_open(found.key) {
             return self.wait_for_handles(context, Some(found.key));
         }
         Ok(self.change(context))
@@ -304,7 +354,10 @@ impl Step {
         let (file, to, replace) = (self.open.file, self.to.clone(), self.replace);
         let operation = match self.kind {
             Kind::Rename => FileOp::OnOpen(file, Operation::Rename { to, replace }),
-            Kind::Link => FileOp::OnOpen(file, Operation::Link { to, replace }),
+            Kind::Link => {
+                let replace = replace != Replace::Nothing;
+                FileOp::OnOpen(file, Operation::Link { to, replace })
+            }
         };
         wait(context, operation, super::Step::Rename(Box::new(self)))
     }
