@@ -129,6 +129,9 @@ pub enum Operation {
     },
     /// Copies bytes from another open into this open. Answered with [`Outcome::Copied`].
     CopyRange(CopyPlan),
+    /// Makes a range of this open share the extents of another open of the share. Answered with
+    /// [`Outcome::Done`], or INVALID_DEVICE_REQUEST if the file system cannot do that.
+    CloneRange(ClonePlan),
     /// Replaces the bytes of a range with zeros. The length of the file does not change: the end of
     /// the file limits the range. Answered with [`Outcome::Zeroed`].
     ZeroRange {
@@ -140,6 +143,13 @@ pub enum Operation {
     SetSparse {
         /// Whether unwritten ranges need no disk space.
         is_sparse: bool,
+    },
+    /// Switches the compression of the file on or off; no other operation changes the attribute
+    /// COMPRESSED. Answered with [`Outcome::Metadata`], or NOT_SUPPORTED if the file system
+    /// compresses nothing.
+    SetCompression {
+        /// Whether the file system compresses the data that are written from now on.
+        is_compressed: bool,
     },
     /// Lists the parts of a range that have allocated disk space. In a file that is not SPARSE, all
     /// bytes are allocated. Answered with [`Outcome::Ranges`].
@@ -404,6 +414,21 @@ pub struct CopyPlan {
     pub length: u32,
 }
 
+/// A plan to make a range of a file share the extents of another file of the same file system.
+/// Offsets and length are multiples of the block size, unless the range ends with the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClonePlan {
+    /// The open file that owns the extents. It belongs to the same share, and may be the same file.
+    pub source: LocalOpen,
+    /// Offset of the range in the source file in bytes.
+    pub source_offset: u64,
+    /// Offset of the range in the target file in bytes.
+    pub target_offset: u64,
+    /// Length of the range in bytes; not 0. The range is within both files, and does not overlap
+    /// itself.
+    pub length: u64,
+}
+
 /// The times and DOS attributes of a file that an operation sets. `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BasicChanges {
@@ -637,6 +662,10 @@ pub struct VolumeInfo {
     pub has_named_streams: bool,
     /// Whether the file system can store extended attributes.
     pub has_extended_attributes: bool,
+    /// Whether files can share extents ([`Operation::CloneRange`]).
+    pub has_shared_extents: bool,
+    /// Whether the file system can compress files (attribute COMPRESSED).
+    pub has_compression: bool,
     /// Creation time of the volume.
     pub created: FileTime,
 }

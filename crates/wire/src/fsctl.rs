@@ -4,6 +4,8 @@
 use crate::open_enum::open_enum;
 
 mod copychunk;
+mod duplicate_extents;
+mod file_regions;
 mod network_interface;
 mod object_id;
 mod pipe;
@@ -12,6 +14,8 @@ mod resiliency;
 mod validate_negotiate;
 
 pub use copychunk::{Chunk, CopyChunkRequest, CopyChunkResponse, ResumeKeyResponse};
+pub use duplicate_extents::{DuplicateExtents, DuplicateExtentsFlags};
+pub use file_regions::{FileRegion, FileRegions, FileRegionsRequest, RegionUsage};
 pub use network_interface::{InterfaceCapability, NetworkInterface, SocketAddress};
 pub use object_id::ObjectIdBuffer;
 pub use pipe::{PipePeek, PipeWait};
@@ -40,6 +44,8 @@ open_enum! {
         SET_SPARSE = 0x0009_00C4,
         /// Queries the checksum settings (integrity streams) of a file.
         GET_INTEGRITY_INFORMATION = 0x0009_027C,
+        /// Lists the ranges of a file with valid data.
+        QUERY_FILE_REGIONS = 0x0009_0284,
         /// Sends a request for a shared virtual disk. \[MS-RSVD\]
         SVHDX_SYNC_TUNNEL_REQUEST = 0x0009_0304,
         /// Controls the quality of service of storage traffic. \[MS-SQOS\]

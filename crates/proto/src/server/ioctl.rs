@@ -1,14 +1,17 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
-//! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, sparse
-//! ranges, object ids, compression (always none), reparse points and resilient opens.
+//! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, shared
+//! extents, sparse ranges, valid regions, object ids, compression, reparse points and
+//! resilient opens.
 //! Other functions fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$,
 //! INVALID_DEVICE_REQUEST elsewhere.
 
 mod allocated_ranges;
 mod compression;
 mod copychunk;
+mod duplicate_extents;
 mod ending;
+mod file_regions;
 pub(super) mod network_interface;
 mod object_id;
 mod reparse_point;
@@ -33,8 +36,11 @@ use request::{check_flags, check_lengths, check_no_open, payload_bytes};
 /// The state of a request that waits for the file system.
 pub(crate) enum Step {
     AllocatedRanges(allocated_ranges::Step),
+    Compression(compression::Step),
     CopyChunk(Box<copychunk::Step>),
+    DuplicateExtents(Box<duplicate_extents::Step>),
     Ending(ending::Ending),
+    FileRegions(file_regions::Step),
     ReparsePoint(reparse_point::Step),
     Sparse(sparse::Step),
     ZeroData(zero_data::Step),
@@ -48,7 +54,10 @@ impl Step {
     ) -> Result<Progress<Step>, Status> {
         match self {
             Self::AllocatedRanges(step) => step.resume(outcome).map(Progress::Done),
+            Self::Compression(step) => step.resume(context, outcome).map(Progress::Done),
             Self::CopyChunk(step) => step.resume(context, outcome),
+            Self::DuplicateExtents(step) => step.resume(context, outcome),
+            Self::FileRegions(step) => step.resume(outcome).map(Progress::Done),
             Self::Ending(ending) => ending.resume(context, outcome).map(Progress::widen),
             Self::ReparsePoint(step) => step.resume(context, outcome).map(Progress::Done),
             Self::Sparse(step) => step.resume(context, outcome).map(Progress::Done),
@@ -85,10 +94,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             object_id::start(context, &request).map(Progress::Done)
         }
         CtlCode::GET_COMPRESSION if is_disk => {
-            compression::get(context, &request).map(Progress::Done)
+            compression::get(context, &request).map(Progress::widen)
         }
         CtlCode::SET_COMPRESSION if is_disk => {
-            compression::set(context, &request).map(Progress::Done)
+            compression::set(context, &request).map(Progress::widen)
         }
         CtlCode::GET_REPARSE_POINT if is_disk => {
             reparse_point::get(context, &request).map(Progress::widen)
@@ -108,6 +117,12 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         CtlCode::SRV_COPYCHUNK | CtlCode::SRV_COPYCHUNK_WRITE if is_disk => {
             copychunk::start(context, &request)
         }
+        CtlCode::DUPLICATE_EXTENTS_TO_FILE | CtlCode::DUPLICATE_EXTENTS_TO_FILE_EX if is_disk => {
+            duplicate_extents::start(context, &request)
+        }
+        CtlCode::QUERY_FILE_REGIONS if is_disk => {
+            file_regions::start(context, &request).map(Progress::widen)
+        }
         CtlCode::SET_SPARSE if is_disk => sparse::start(context, &request).map(Progress::widen),
         CtlCode::SET_ZERO_DATA if is_disk => zero_data::start(context, &request),
         CtlCode::QUERY_ALLOCATED_RANGES if is_disk => {
@@ -123,6 +138,18 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 impl From<allocated_ranges::Step> for Step {
     fn from(step: allocated_ranges::Step) -> Self {
         Self::AllocatedRanges(step)
+    }
+}
+
+impl From<compression::Step> for Step {
+    fn from(step: compression::Step) -> Self {
+        Self::Compression(step)
+    }
+}
+
+impl From<file_regions::Step> for Step {
+    fn from(step: file_regions::Step) -> Self {
+        Self::FileRegions(step)
     }
 }
 

@@ -484,6 +484,8 @@ pub(crate) struct Disk {
     pub(crate) copy_stops_after: Option<u32>,
     /// The allocated ranges of every file.
     pub(crate) pieces: Vec<Range<u64>>,
+    /// Whether files can be compressed.
+    pub(crate) compresses: bool,
     /// The extended attributes of every file: those of the last change.
     pub(crate) eas: Vec<Ea>,
     /// The entries of every directory, and the position of its listing.
@@ -508,6 +510,7 @@ impl Disk {
             fail_eas: None,
             copy_stops_after: None,
             pieces: Vec::new(),
+            compresses: false,
             eas: Vec::new(),
             entries: Vec::new(),
             listed: 0,
@@ -739,9 +742,29 @@ impl Disk {
                 has_sparse_files: true,
                 has_named_streams: true,
                 has_extended_attributes: true,
+                has_shared_extents: true,
+                has_compression: self.compresses,
                 created: FileTime(5_000),
             })),
             Operation::CopyRange(plan) => self.copy(file, &plan),
+            Operation::CloneRange(_) => {
+                self.of(file).written = FileTime(9_999);
+                Ok(file::Outcome::Done)
+            }
+            Operation::SetCompression { is_compressed } => {
+                if is_compressed && !self.compresses {
+                    return Err(Status::NOT_SUPPORTED);
+                }
+                let metadata = self.of(file);
+                let others = metadata.attributes.without(FileAttributes::COMPRESSED);
+                let compressed = FileAttributes::COMPRESSED;
+                metadata.attributes = if is_compressed {
+                    others | compressed
+                } else {
+                    others
+                };
+                Ok(file::Outcome::Metadata(*metadata))
+            }
             Operation::ZeroRange { range } => {
                 self.of(file).written = FileTime(9_999);
                 Ok(file::Outcome::Zeroed(

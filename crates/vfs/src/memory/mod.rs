@@ -280,6 +280,13 @@ impl State {
             Operation::SetAllocation { length } => self.set_allocation(file, *length),
             Operation::CopyRange(plan) => self.copy_range(file, plan),
             Operation::ZeroRange { range } => self.zero_range(file, range),
+            Operation::CloneRange(plan) => self.clone_range(file, plan),
+            Operation::SetCompression {
+                is_compressed: true,
+            } => Err(Status::NOT_SUPPORTED),
+            Operation::SetCompression {
+                is_compressed: false,
+            } => self.stat(file),
             Operation::SetSparse { is_sparse } => self.set_sparse(file, *is_sparse),
             Operation::AllocatedRanges { range, limit } => {
                 self.allocated_ranges(file, range, *limit)
@@ -414,6 +421,8 @@ impl State {
             has_sparse_files: true,
             has_named_streams: true,
             has_extended_attributes: true,
+            has_shared_extents: true,
+            has_compression: false,
             created: self.tree.node(ROOT).created,
         }))
     }

@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
-use proto::file::{CopyPlan, FileKind, LocalOpen, Outcome};
+use proto::file::{ClonePlan, CopyPlan, FileKind, LocalOpen, Outcome};
 use wire::Status;
 use wire::access::FileAttributes;
 
 use super::State;
 use crate::{attributes, copy, rights};
+
+/// Bytes that a duplication of extents copies at a time.
+const CLONE_PIECE: u64 = 1 << 20;
 
 impl State {
     /// Copies a range within the share.
@@ -32,6 +35,29 @@ impl State {
             count: length,
             status: Status::SUCCESS,
         })
+    }
+
+    /// Copies a range piece by piece: files in memory share no pages.
+    pub(super) fn clone_range(
+        &mut self,
+        target: LocalOpen,
+        plan: &ClonePlan,
+    ) -> Result<Outcome, Status> {
+        let mut done = 0;
+        while done < plan.length {
+            let length = (plan.length - done).min(CLONE_PIECE);
+            self.copy_range(
+                target,
+                &CopyPlan {
+                    source: plan.source,
+                    source_offset: plan.source_offset + done,
+                    target_offset: plan.target_offset + done,
+                    length: length as u32,
+                },
+            )?;
+            done += length;
+        }
+        Ok(Outcome::Done)
     }
 
     pub(super) fn zero_range(

@@ -241,6 +241,8 @@ impl Posix {
             has_sparse_files: file.volume.stores_attributes,
             has_named_streams: file.volume.stores_attributes,
             has_extended_attributes: file.volume.stores_attributes,
+            has_shared_extents: self.has_shared_extents(file),
+            has_compression: file.volume.compresses,
             created: self
                 .metadata_with(&file.root.volume, &root, None, "")
                 .created,

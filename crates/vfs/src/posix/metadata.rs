@@ -9,6 +9,7 @@ use wire::FileTime;
 use wire::access::FileAttributes;
 
 use super::Posix;
+use super::compression;
 use super::file_ref::FileRef;
 use super::reparse;
 use super::stat::{Stat, as_server, by_descriptor, kind_of, supports_attributes};
@@ -58,7 +59,8 @@ impl Posix {
             key: stat.key(),
             volume: volume.id,
             kind,
-            attributes: attributes::shown(dos_attributes, kind, name, self.options.hide_dot_files),
+            attributes: attributes::shown(dos_attributes, kind, name, self.options.hide_dot_files)
+                | compression::attribute(stat),
             stored: attributes::settable(dos_attributes),
             size: if kind == FileKind::Directory {
                 0

@@ -28,6 +28,7 @@ mod access;
 mod basic;
 mod changes;
 mod client_names;
+mod compression;
 mod data;
 mod denial;
 mod descriptor_reserve;
@@ -46,6 +47,7 @@ mod metadata;
 mod names;
 mod open;
 mod ranges;
+mod reflink;
 mod reparse;
 mod root;
 mod scan;
@@ -270,6 +272,11 @@ impl Posix {
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
             Operation::SetAllocation { length } => self.set_allocation(file, *length, run),
             Operation::ZeroRange { range } => self.zero_range(file, range, run),
+            Operation::CloneRange(plan) => self.clone_range(file, plan, run),
+            Operation::SetCompression { is_compressed } => {
+                compression::set(file, *is_compressed)?;
+                self.stat(file)
+            }
             Operation::SetSparse { is_sparse } => self.set_sparse(file, *is_sparse),
             Operation::AllocatedRanges { range, limit } => {
                 self.allocated_ranges(file, range, *limit, run)

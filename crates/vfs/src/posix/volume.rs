@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use proto::file::{VolumeId, VolumeKind};
 use proto::token::Token;
@@ -42,6 +42,7 @@ const MSDOS: u32 = 0x0000_4D44;
 const EXFAT: u32 = 0x2011_BAB0;
 const ISO9660: u32 = 0x0000_9660;
 const UDF: u32 = 0x1501_3346;
+const BTRFS: u32 = 0x9123_683E;
 
 /// A file system, and the mount through which the share reaches it.
 #[derive(Debug)]
@@ -55,6 +56,10 @@ pub(super) struct Volume {
     pub(super) stores_attributes: bool,
     /// Whether the file system is in memory and never waits for a disk.
     pub(super) never_blocks: bool,
+    /// Whether the file system can compress files.
+    pub(super) compresses: bool,
+    /// Whether files can share extents, once that was tried out.
+    pub(super) shares_extents: OnceLock<bool>,
     /// Whether the file system has refused a non-blocking buffered write, so that later writes do
     /// not try one.
     pub(super) writes_wait: AtomicBool,
@@ -107,6 +112,8 @@ impl Volume {
             sectors: sectors_of(stat, statfs.map_or(0, |statfs| statfs.f_bsize as u64)),
             stores_attributes: stores_attributes(fd, stat, token),
             never_blocks: [TMPFS, RAMFS].contains(&f_type),
+            compresses: f_type == BTRFS,
+            shares_extents: OnceLock::new(),
             writes_wait: AtomicBool::new(false),
         }
     }
@@ -274,6 +281,8 @@ mod tests {
             sectors: Sectors::default(),
             stores_attributes: true,
             never_blocks: false,
+            compresses: false,
+            shares_extents: OnceLock::new(),
             writes_wait: AtomicBool::new(false),
         }
     }

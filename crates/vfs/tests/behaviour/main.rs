@@ -91,6 +91,9 @@ promises! {
         ranges_are_listed_up_to_a_limit,
         ranges_need_the_right_to_read,
         directories_have_no_ranges,
+        a_cloned_range_has_the_bytes_of_its_source,
+        a_clone_needs_the_rights_to_read_and_to_write,
+        a_file_is_compressed_where_the_file_system_can,
     }
     names {
         a_rename_keeps_the_open,

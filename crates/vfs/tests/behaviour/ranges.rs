@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use proto::file::{BasicChanges, CopyPlan, FileOp, LocalOpen, Operation, Outcome};
+use proto::file::{
+    BasicChanges, ClonePlan, CopyPlan, FileOp, LocalOpen, Operation, Outcome, VolumeInfo,
+};
 use vfs::copy;
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
@@ -283,4 +285,71 @@ pub(crate) fn directories_have_no_ranges(share: &Share) {
         Operation::SetSparse { is_sparse: true },
     ));
     assert_eq!(sparse, Err(Status::INVALID_PARAMETER));
+}
+
+fn volume(share: &Share, file: LocalOpen) -> VolumeInfo {
+    let volume = share.execute(&FileOp::OnOpen(file, Operation::Volume));
+    volume.expect("a volume").expect_volume()
+}
+
+fn clone(share: &Share, source: LocalOpen, target: LocalOpen, length: u64) -> Result<(), Status> {
+    let plan = ClonePlan {
+        source,
+        source_offset: 0,
+        target_offset: BIG,
+        length,
+    };
+    share.unit(&FileOp::OnOpen(target, Operation::CloneRange(plan)))
+}
+
+pub(crate) fn a_cloned_range_has_the_bytes_of_its_source(share: &Share) {
+    let (source, target) = (share.file("s", b""), share.file("t", b""));
+    let bytes = vec![7; BIG as usize];
+    share.write(source, Some(0), &bytes).expect("a write");
+    let length = 2 * BIG;
+    let op = FileOp::OnOpen(target, Operation::SetEndOfFile { length });
+    share.unit(&op).expect("a length");
+    let cloned = clone(share, source, target, BIG);
+    if !volume(share, target).has_shared_extents {
+        assert_eq!(cloned, Err(Status::INVALID_DEVICE_REQUEST));
+        return;
+    }
+    assert_eq!(cloned, Ok(()));
+    assert_eq!(share.read(target, BIG, BIG as usize), Ok(bytes));
+    assert_eq!(share.read(target, 0, 4), Ok(vec![0; 4]));
+    assert_eq!(share.stat(target).expect("metadata").size, length);
+    share.write(source, Some(0), b"new").expect("a write");
+    assert_eq!(share.read(target, BIG, 3), Ok(vec![7; 3]), "a copy");
+}
+
+pub(crate) fn a_clone_needs_the_rights_to_read_and_to_write(share: &Share) {
+    let both = share.file("s", b"0123");
+    let reader = share.open_for("s", AccessMask::FILE_READ_DATA);
+    let reader = reader.expect("a file").file;
+    let writer = share.open_for("s", AccessMask::FILE_WRITE_DATA);
+    let writer = writer.expect("a file").file;
+    for (source, target) in [(both, reader), (writer, both)] {
+        let denied = clone(share, source, target, 4);
+        assert_eq!(denied, Err(Status::ACCESS_DENIED));
+    }
+}
+
+pub(crate) fn a_file_is_compressed_where_the_file_system_can(share: &Share) {
+    let file = share.file("f", b"0123");
+    let set = |is_compressed| {
+        share.metadata(&FileOp::OnOpen(
+            file,
+            Operation::SetCompression { is_compressed },
+        ))
+    };
+    let compressed = FileAttributes::COMPRESSED;
+    match volume(share, file).has_compression {
+        true => {
+            let metadata = set(true).expect("metadata");
+            assert!(metadata.attributes.contains(compressed));
+        }
+        false => assert_eq!(set(true), Err(Status::NOT_SUPPORTED)),
+    }
+    let metadata = set(false).expect("metadata");
+    assert!(!metadata.attributes.contains(compressed));
 }

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::Status;
-use wire::access::CreateOptions;
+use wire::access::{CreateOptions, FileAttributes};
 use wire::create_context::{RawContext, find, name};
 
 use super::wanted::Wanted;
@@ -39,8 +39,9 @@ pub(super) fn requested(
 pub(super) fn of_new(
     context: &mut Context<'_>,
     mut wanted: Wanted,
-    opened: Opened,
+    mut opened: Opened,
 ) -> Result<Progress<Step>, Status> {
+    clear_compression(context, &wanted, &mut opened);
     if wanted.eas.is_empty() || !opened.created {
         return enter(context, wanted, opened);
     }
@@ -48,6 +49,19 @@ pub(super) fn of_new(
     let operation = FileOp::OnOpen(opened.file, Operation::SetEas { eas });
     let step = Step::SettingEas(Box::new((wanted, opened)));
     Ok(context.wait(operation, step))
+}
+
+/// A new file inherits the compression of its directory, unless the client asks for none.
+/// smbtorture smb2.ioctl.compress_inherit_disable
+fn clear_compression(context: &mut Context<'_>, wanted: &Wanted, opened: &mut Opened) {
+    let attributes = &mut opened.metadata.attributes;
+    let is_unwanted = wanted.options.contains(CreateOptions::NO_COMPRESSION);
+    if opened.created && is_unwanted && attributes.contains(FileAttributes::COMPRESSED) {
+        *attributes = attributes.without(FileAttributes::COMPRESSED);
+        let is_compressed = false;
+        let operation = Operation::SetCompression { is_compressed };
+        context.run(FileOp::OnOpen(opened.file, operation));
+    }
 }
 
 /// Continues after the attributes of a new file are set. A file that cannot have them is deleted.
@@ -84,7 +98,7 @@ pub(super) fn of_overwritten(
 
 #[cfg(test)]
 mod tests {
-    use wire::access::{CreateDisposition, FileAttributes};
+    use wire::access::CreateDisposition;
     use wire::create::{CreateAction, Request};
     use wire::fscc::{EaFlags, EaWriter, FullEa};
     use wire::text::utf16;

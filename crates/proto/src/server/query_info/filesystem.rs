@@ -149,6 +149,14 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
             volume.has_extended_attributes,
             FileSystemAttributes::SUPPORTS_EXTENDED_ATTRIBUTES,
         ),
+        (
+            volume.has_shared_extents,
+            FileSystemAttributes::SUPPORTS_BLOCK_REFCOUNTING,
+        ),
+        (
+            volume.has_compression,
+            FileSystemAttributes::FILE_COMPRESSION,
+        ),
     ] {
         if has_feature {
             attributes |= attribute;
