@@ -91,6 +91,10 @@ const MESSAGES: &[Decoder] = decoders![
     fsctl::AllocatedRange::decode_list,
     fsctl::ZeroData::decode,
     fsctl::NetworkInterface::decode_list,
+    fsctl::DuplicateExtents::decode,
+    fsctl::DuplicateExtents::decode_ex,
+    fsctl::FileRegionsRequest::decode,
+    fsctl::FileRegions::decode,
 ];
 
 /// Runs the decoder that the first byte chooses over the rest.
@@ -229,6 +233,33 @@ pub(super) fn security(input: &[u8]) {
     twice!(Sid, input);
 }
 
+/// Extended attributes: a list without errors is the same after it is encoded.
+fn eas(bytes: &[u8]) {
+    let found: Vec<_> = fscc::Eas::new(bytes).take(1 << 16).collect();
+    assert!(found.len() < 1 << 16, "a list ends");
+    let Ok(found) = found.into_iter().collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
+    let mut writer = fscc::EaWriter::new(usize::MAX);
+    for ea in &found {
+        assert!(writer.push(ea), "a decoded attribute has lengths that fit");
+        let _ = fscc::is_valid_ea_name(ea.name);
+    }
+    let again = writer.finish();
+    assert!(fscc::Eas::new(&again).eq(found.into_iter().map(Ok)));
+}
+
+/// Names of extended attributes: a list without errors is the same after it is encoded.
+fn ea_names(bytes: &[u8]) {
+    let found: Vec<_> = fscc::EaNames::new(bytes).take(1 << 16).collect();
+    assert!(found.len() < 1 << 16, "a list ends");
+    let Ok(found) = found.into_iter().collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
+    let again = fscc::put_ea_names(Vec::new(), &found).expect("decoded names are short");
+    assert!(fscc::EaNames::new(&again).eq(found.into_iter().map(Ok)));
+}
+
 /// Information classes: those that are lists, and those that are one structure.
 pub(super) fn fscc(input: &[u8]) {
     let Some((class, bytes)) = input.split_first() else {
@@ -237,8 +268,8 @@ pub(super) fn fscc(input: &[u8]) {
     if let Some(entries) = fscc::DirectoryEntries::new(FileInfoClass(*class), bytes) {
         assert!(entries.take(1 << 16).count() < 1 << 16, "a list ends");
     }
-    let _ = fscc::Eas::new(bytes).take(1 << 16).count();
-    let _ = fscc::EaNames::new(bytes).take(1 << 16).count();
+    eas(bytes);
+    ea_names(bytes);
     let _ = fscc::Streams::new(bytes).take(1 << 16).count();
     let _ = fscc::NotifyEntries::new(bytes).take(1 << 16).count();
     choose(
@@ -260,4 +291,6 @@ pub(super) fn fscc(input: &[u8]) {
     twice!(fscc::FileStandardInformation, bytes);
     twice!(fscc::FileNetworkOpenInformation, bytes);
     twice!(fscc::FileDispositionInformation, bytes);
+    twice!(fscc::FileStatInformation, bytes);
+    twice!(fscc::FileStatLxInformation, bytes);
 }
