@@ -41,7 +41,12 @@ impl MountStage {
         let share = scratch.open_directory("share")?;
         let namespace = Namespace::with_tap()?;
         // smbd keeps the opens of a lost client only where no other file system client matters.
-        let samba_globals = ["posix locking = no", "kernel share modes = no"];
+        let samba_globals = [
+            "posix locking = no",
+            "kernel share modes = no",
+            "vfs objects = acl_xattr streams_xattr",
+            "ea support = yes",
+        ];
         let plan = Plan {
             samba_globals: samba_globals.map(str::to_owned).to_vec(),
             ..Plan::sharing(&share)

@@ -41,6 +41,7 @@ mod greedy_clients_leave_capacity_for_others;
 mod half_open_connections_are_bounded;
 mod large_directory_is_listed_whole;
 mod libsmb2_works;
+mod linux_kernel_keeps_metadata;
 mod linux_kernel_lists_from_its_cache;
 mod linux_kernel_locks_files;
 mod linux_kernel_mounts;
@@ -122,6 +123,7 @@ const MODULES: &[Module] = modules! {
     half_open_connections_are_bounded: alone;
     large_directory_is_listed_whole;
     libsmb2_works;
+    linux_kernel_keeps_metadata;
     linux_kernel_lists_from_its_cache;
     linux_kernel_locks_files;
     linux_kernel_mounts;
