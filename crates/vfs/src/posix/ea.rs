@@ -16,34 +16,49 @@ use wire::fscc::is_valid_ea_name;
 use super::file_ref::FileRef;
 use super::stat::{as_server, by_descriptor, stat, supports_attributes};
 use crate::errno::{Context, status};
-use crate::{Step, ea};
+use crate::{Effort, Step, Stop, ea};
 
 /// The class of extended attributes that clients see.
 const PREFIX: &[u8] = b"user.";
 /// XATTR_LIST_MAX: the kernel lists no more bytes of names.
 const NAMES_MAX: usize = 64 << 10;
+/// Maximum number of bytes of names of a file whose attributes are read inline: each name costs a
+/// system call.
+const INLINE_NAMES_MAX: usize = 2048;
+/// Maximum number of changes that run inline: each may write to the journal of the file system.
+const INLINE_CHANGES_MAX: usize = 16;
 /// Maximum number of bytes that the attributes of a file take in memory. A local program may have
 /// written more than clients can; the attributes after the limit are not visible.
 const READ_MAX: usize = 4 * LIST_MAX;
 
 /// The attributes of a file. The core has checked the right to read them.
-pub(super) fn query(of: FileRef<'_>) -> Step<Vec<Ea>> {
+pub(super) fn query(of: FileRef<'_>, effort: Effort) -> Step<Vec<Ea>> {
     if !can_have_attributes(of)? {
         return Ok(Vec::new());
     }
-    match retried(of, || read_all(of)) {
-        Ok(eas) => Ok(eas),
+    let found = retried(of, || {
+        let names = names(of)?;
+        match effort {
+            Effort::Cached if names.len() > INLINE_NAMES_MAX => Ok(None),
+            _ => read_all(of, &names).map(Some),
+        }
+    });
+    match found {
+        Ok(eas) => eas.ok_or(Stop::WouldBlock),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Vec::new()),
         Err(errno) => Err(status(errno, Context::Attributes).into()),
     }
 }
 
 /// Changes attributes of a file. The core has checked the right to write them.
-pub(super) fn set(of: FileRef<'_>, changes: &[Ea]) -> Step<()> {
+pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
+    if effort == Effort::Cached && changes.len() > INLINE_CHANGES_MAX {
+        return Err(Stop::WouldBlock);
+    }
     if !can_have_attributes(of)? {
         return Err(Status::EAS_NOT_SUPPORTED.into());
     }
-    let mut eas = query(of)?;
+    let mut eas = query(of, effort)?;
     ea::check(&eas, changes)?;
     for change in changes {
         let known = eas.iter().find(|ea| ea.has_name(&change.name));
@@ -71,10 +86,10 @@ fn retried<T>(of: FileRef<'_>, mut run: impl FnMut() -> Result<T, Errno>) -> Res
     }
 }
 
-fn read_all(of: FileRef<'_>) -> Result<Vec<Ea>, Errno> {
+fn read_all(of: FileRef<'_>, names: &[u8]) -> Result<Vec<Ea>, Errno> {
     let mut eas = Vec::new();
     let mut left = READ_MAX;
-    for name in names(of)?.split(|byte| *byte == 0) {
+    for name in names.split(|byte| *byte == 0) {
         let Some(shown) = shown_name(name) else {
             continue;
         };

@@ -298,9 +298,9 @@ impl Posix {
             Operation::LookUp { path } => self.look_up(path, run),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan, run),
             Operation::ReadHandle => handle::read(file).map(Outcome::Handle),
-            Operation::QueryEas => Ok(Outcome::Eas(ea::query(file.file_ref())?)),
+            Operation::QueryEas => Ok(Outcome::Eas(ea::query(file.file_ref(), run.effort)?)),
             Operation::SetEas { eas } => {
-                ea::set(file.file_ref(), eas)?;
+                ea::set(file.file_ref(), eas, run.effort)?;
                 self.stat(file)
             }
             Operation::Volume => self.volume(file),
