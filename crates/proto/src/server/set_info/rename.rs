@@ -219,9 +219,17 @@ impl Step {
             None => files.break_handle_caching_below(share, &self.from, &wait, &mut notices),
         };
         context.post(notices);
-        let (key, until) = found.ok_or(Status::ACCESS_DENIED)?;
-        self.stage = Stage::Begin;
-        Ok(self.park(Parked::new(&wait, key, until)))
+        if let Some((key, until)) = found {
+            self.stage = Stage::Begin;
+            return Ok(self.park(Parked::new(&wait, key, until)));
+        }
+        // With POSIX semantics opens of the file stay valid. But the name of a file that is marked
+        // for deletion stays until its last close.
+        let is_marked = |key| context.server.files.is_delete_pending(key);
+        match target {
+            Some(key) if self.replaces_open && !is_marked(key) => Ok(self.change(context)),
+            _ => Err(Status::ACCESS_DENIED),
+        }
     }
 
     /// An open of the new parent directory permits no new names. Its client may have closed it and
@@ -340,10 +348,7 @@ impl Step {
         if found.is_directory() || is_read_only && self.replace != Replace::Any {
             return Err(Status::ACCESS_DENIED);
         }
-        let files = &context.server.files;
-        // The name of a file that is marked for deletion stays until its last close.
-        let stays = !self.replaces_open || files.is_delete_pending(found.key);
-        if stays && files.is_open(found.key) {
+        if context.server.files.is_open(found.key) {
             return self.wait_for_handles(context, Some(found.key));
         }
         Ok(self.change(context))
