@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use wire::Status;
 use wire::access::AccessMask;
 use wire::query_info::SecurityInformation;
-use wire::security::{DescriptorControl, SecurityDescriptor};
+use wire::security::SecurityDescriptor;
 
 use super::{done, wait};
 use crate::file::{FileOp, Operation, SecurityChange};
@@ -40,24 +40,17 @@ pub(super) fn start(
     Ok(wait(context, operation, super::Step::Security(open)))
 }
 
-/// The named parts that the descriptor has. A missing owner, group or list changes nothing; a list
-/// is present if its flag says so. (Samba: set_sd)
+/// The named parts that change. A missing owner or group changes nothing. A missing list becomes a
+/// NULL list, also without its flag: smbtorture smb2.create.nulldacl.
 fn sent(parts: SecurityInformation, descriptor: &SecurityDescriptor) -> SecurityInformation {
-    let has = |flag| descriptor.control.contains(flag);
-    let present = [
-        (SecurityInformation::OWNER, descriptor.owner.is_some()),
-        (SecurityInformation::GROUP, descriptor.group.is_some()),
-        (
-            SecurityInformation::DACL,
-            has(DescriptorControl::DACL_PRESENT),
-        ),
-        (
-            SecurityInformation::SACL,
-            has(DescriptorControl::SACL_PRESENT),
-        ),
-    ];
-    let missing = present.iter().filter(|(_, is_present)| !is_present);
-    missing.fold(parts & STORED, |parts, (part, _)| parts.without(*part))
+    let mut parts = parts & STORED;
+    if descriptor.owner.is_none() {
+        parts = parts.without(SecurityInformation::OWNER);
+    }
+    if descriptor.group.is_none() {
+        parts = parts.without(SecurityInformation::GROUP);
+    }
+    parts
 }
 
 /// Checks the rights that the parts need. A SACL needs WRITE_DAC in addition to

@@ -482,7 +482,7 @@ fn changed(world: &World) -> Option<SecurityInformation> {
 }
 
 #[test]
-fn parts_that_the_descriptor_has_are_changed() {
+fn the_named_parts_are_changed() {
     let mut world = world();
     let id = world.open("a", ALL);
     let full = [(Sid::EVERYONE, ALL.0)];
@@ -490,13 +490,19 @@ fn parts_that_the_descriptor_has_are_changed() {
     assert_eq!(changed(&world), Some(SecurityInformation(7)));
     assert_eq!(set_dacl(&mut world, id, &full, 4), Status::SUCCESS);
     assert_eq!(changed(&world), Some(SecurityInformation::DACL));
-    // The descriptor has no SACL; other parts are not stored.
-    assert_eq!(set_dacl(&mut world, id, &full, 0x1_0008), Status::SUCCESS);
-    assert_eq!(set_dacl(&mut world, id, &full, 0), Status::SUCCESS);
+    // Other parts are not stored.
+    for parts in [0, 0x1_0070] {
+        assert_eq!(set_dacl(&mut world, id, &full, parts), Status::SUCCESS);
+    }
     let operations = world.disk.log.iter();
     let changes =
         operations.filter(|op| matches!(op, FileOp::OnOpen(_, Operation::SetSecurity(_))));
     assert_eq!(changes.count(), 2);
+    let mut empty = Vec::new();
+    SecurityDescriptor::default().encode(&mut empty);
+    let null = set_as(&mut world, id, InfoType::SECURITY, 0, 7, &empty);
+    assert_eq!(null, Status::SUCCESS);
+    assert_eq!(changed(&world), Some(SecurityInformation::DACL));
 }
 
 #[test]
