@@ -109,8 +109,8 @@ pub enum Operation {
         /// The nine permission bits. The other bits of st_mode do not change.
         mode: u32,
     },
-    /// Queries the whole security descriptor of the file: the stored one, or one that stands for the
-    /// Unix permissions. Answered with [`Outcome::Security`].
+    /// Queries the whole security descriptor of the file: the stored one, or one that stands for
+    /// the Unix permissions. Answered with [`Outcome::Security`].
     QuerySecurity,
     /// Replaces parts of the security descriptor of the file. Answered with [`Outcome::Done`],
     /// ACCESS_DENIED if the Unix permissions of the identity do not permit the change, and
@@ -927,8 +927,8 @@ impl Outcome {
         eas
     }
 
-    /// Returns the security descriptor in [`Outcome::Security`]. Panics for another variant: a bug of
-    /// the I/O driver.
+    /// Returns the security descriptor in [`Outcome::Security`]. Panics for another variant: a bug
+    /// of the I/O driver.
     pub fn expect_security(self) -> SecurityDescriptor {
         let Self::Security(descriptor) = self else {
             panic!("the operation expects Security, the driver answered {self:?}");

@@ -28,7 +28,8 @@ fn extended_attributes() -> Result<()> {
          done\n\
          same \"$(getfattr --only-values -n user.one file)\" value one\n\
          same \"$(getfattr -e hex -n user.TWO file | grep TWO)\" user.TWO=0x000102ff two\n\
-         same \"$(getfattr -e hex -n user.TWO directory | grep TWO)\" user.TWO=0x000102ff directory\n\
+         same \"$(getfattr -e hex -n user.TWO directory | grep TWO)\" \
+           user.TWO=0x000102ff directory\n\
          setfattr -n user.one -v another file\n\
          same \"$(getfattr --only-values -n user.one file)\" another changed\n\
          setfattr -x user.one file\n\

@@ -296,6 +296,6 @@ pub struct Share {
     /// identity of the user of the session.
     pub force_token: Option<Arc<Token>>,
     /// Whether listings leave out files that the user may not read. The file system does it; the
-    /// server tells clients about it. \[MS-SMB2\] 2.2.10, ACCESS_BASED_DIRECTORY_ENUM
+    /// server reports it to clients. \[MS-SMB2\] 2.2.10, ACCESS_BASED_DIRECTORY_ENUM
     pub access_based_enumeration: bool,
 }

@@ -47,7 +47,11 @@ fn functions_of_ioctl() {
             no_request,
         ),
         (unknown, file, no_request),
-        (CtlCode::DUPLICATE_EXTENTS_TO_FILE, file, no_request),
+        (
+            CtlCode::DUPLICATE_EXTENTS_TO_FILE,
+            file,
+            Status::INVALID_PARAMETER,
+        ),
         (CtlCode::FILE_LEVEL_TRIM, file, no_request),
         (CtlCode::GET_REPARSE_POINT, file, no_link),
         (unknown, NO_OPEN, Status::FILE_CLOSED),

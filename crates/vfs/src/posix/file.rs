@@ -15,7 +15,7 @@ use wire::access::AccessMask;
 use super::directory::Directory;
 use super::file_ref::FileRef;
 use super::stat::{as_server, by_descriptor};
-use super::streams::OpenStream;
+use super::streams::opens::OpenStream;
 use super::volume::Volume;
 use crate::direct_io_gate::WriteGate;
 use crate::{Direct, rights};

@@ -20,7 +20,7 @@ use super::Posix;
 use super::directory::Run;
 use super::file::{Listing, Location, OpenFile};
 use super::file_ref::FileRef;
-use super::reparse;
+use super::reparse::stored as reparse;
 use super::scan::BUFFER;
 use super::stat::{Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes};
 use super::volume::Volume;

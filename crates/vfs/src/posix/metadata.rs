@@ -11,7 +11,7 @@ use wire::access::FileAttributes;
 use super::Posix;
 use super::compression;
 use super::file_ref::FileRef;
-use super::reparse;
+use super::reparse::stored as reparse;
 use super::stat::{Stat, as_server, by_descriptor, kind_of, supports_attributes};
 use super::volume::Volume;
 use crate::attributes;

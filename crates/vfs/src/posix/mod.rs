@@ -53,6 +53,7 @@ mod root;
 mod scan;
 mod sectors;
 mod security;
+mod security_attribute;
 mod spellings;
 mod stat;
 mod streams;
@@ -77,7 +78,7 @@ use self::directory::{Directories, Run};
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::root::Root;
-use self::streams::OpenStreams;
+use self::streams::opens::OpenStreams;
 use self::volume::Volumes;
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
@@ -88,7 +89,7 @@ use crate::{
 
 pub use self::changes::DIRECTORIES_MAX as WATCHED_MAX;
 pub use self::index::DIRECTORIES_MAX;
-pub use self::security::SecurityAttribute;
+pub use self::security_attribute::SecurityAttribute;
 
 /// Maximum number of bytes by which a truncation that must not block ([`Effort::Cached`]) shortens
 /// a file. A larger truncation takes long, and returns [`Attempt::WouldBlock`].

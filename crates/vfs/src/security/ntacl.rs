@@ -34,7 +34,7 @@ const DESCRIPTOR_HEADER_LEN: usize = 20;
 pub(crate) struct NtAcl {
     pub(crate) descriptor: SecurityDescriptor,
     /// Hash of owner, group, mode and lists at the time when the descriptor was stored. `None` in
-    /// versions before 4: the descriptor counts whatever the permissions are. Samba checks the
+    /// versions before 4: the descriptor counts with any permissions. Samba checks the
     /// hash of version 3 as well, which covers its own conversion of the permissions.
     pub(crate) fingerprint: Option<[u8; HASH_LEN]>,
 }
@@ -162,7 +162,7 @@ impl Ndr<'_> {
         Some(())
     }
 
-    /// Reads the descriptor, whose offsets count from the start of the value.
+    /// Reads the descriptor. Its offsets count from the start of the value.
     fn descriptor(&self) -> Option<SecurityDescriptor> {
         let start = self.at.checked_next_multiple_of(4)?;
         let mut bytes = self.value.get(start..)?.to_vec();
@@ -194,7 +194,8 @@ mod tests {
     }
 
     /// The attribute that smbd 4.25.1 with acl_xattr wrote for a new file of the user alice.
-    const OF_SMBD: &str = "040004000000020004000200010077c1f2ecd96c3c70cc58949cda3fd78cecfdc6422408e96307d7\
+    const OF_SMBD: &str = "\
+         040004000000020004000200010077c1f2ecd96c3c70cc58949cda3fd78cecfdc6422408e96307d7\
          33523a6d8d920000000000000000000000000000000000000000000000000000000000000000706f\
          7369785f61636c00000000000000000015d5fc4e12723a54b668b98d75795a7147cc4ff52433169d\
          6ec27fab1c9802380000000000000000000000000000000000000000000000000000000000000000\

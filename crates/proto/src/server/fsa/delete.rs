@@ -5,8 +5,8 @@
 //! name is removed through the open that asked for the deletion, with the rights of that open and
 //! by its name. The open is *parked* if its client closes it before other clients close theirs.
 //!
-//! With POSIX semantics the name of a file is removed when that open is closed. The other opens stay
-//! valid, and the file stays marked for deletion until the last of them is closed.
+//! With POSIX semantics the name of a file is removed when that open is closed. The other opens
+//! stay valid, and the file stays marked for deletion until the last of them is closed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -7,7 +7,8 @@ use rustix::fs::fsync;
 use rustix::io::Errno;
 use wire::Status;
 
-use super::{OpenStream, xattr};
+use super::opens::OpenStream;
+use super::xattr;
 use crate::errno::{Context, status};
 use crate::posix::file::OpenFile;
 use crate::{Step, Stop};

@@ -12,7 +12,7 @@
 
 mod data;
 mod open;
-mod opens;
+pub(super) mod opens;
 mod xattr;
 
 use proto::file::{FileKind, Metadata, Outcome, StreamEntry};
@@ -20,6 +20,7 @@ use proto::path::StreamName;
 use wire::Status;
 use wire::access::FileAttributes;
 
+use self::opens::OpenStream;
 use super::Posix;
 use super::file::OpenFile;
 use super::file_ref::FileRef;
@@ -28,7 +29,6 @@ use crate::errno::{Context, status};
 use crate::{Step, fold};
 
 pub(super) use self::data::{allocated, flush, read, set_allocation, set_length, write, zero};
-pub(super) use self::opens::{OpenStream, OpenStreams};
 
 /// Allocation unit of a stream in bytes, for clients.
 const UNIT: u64 = 4096;

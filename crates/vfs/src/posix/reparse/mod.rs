@@ -5,32 +5,29 @@
 //! only; on Windows directories have them too, and so here. Links and special files of Unix are
 //! shown as reparse points.
 
+pub(super) mod stored;
+
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proto::file::{FileKind, FoundLink, Metadata, Outcome};
+use proto::file::{FileKind, FoundLink, Outcome};
 use proto::path::SharePath;
 use proto::token::Token;
 use rustix::fs::{
-    FileType, OFlags, XattrFlags, fstat, getxattr, lgetxattr, major, minor, readlinkat,
-    removexattr, setxattr,
+    FileType, OFlags, XattrFlags, fstat, major, minor, readlinkat, removexattr, setxattr,
 };
 use rustix::io::Errno;
 use wire::Status;
-use wire::access::FileAttributes;
-use wire::reparse::{self, NfsFile, REPARSE_MAX, ReparsePoint, ReparseTag};
+use wire::reparse::{self, NfsFile, ReparseTag};
 
+use self::stored::{NAME, read, read_tag, tag_of};
 use super::Posix;
 use super::directory::Run;
 use super::file::OpenFile;
-use super::file_ref::FileRef;
 use super::stat::{as_server, by_descriptor, stat, supports_attributes};
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes, identity};
-
-/// The attribute with the encoded reparse point. Samba uses the same one.
-const NAME: &str = "user.SmbReparse";
 
 /// The part of a path that an open did not find.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,77 +36,6 @@ pub(super) enum Missing {
     Directory,
     /// The last name.
     Name,
-}
-
-/// The tag of a file that is a reparse point for its kind.
-pub(super) fn tag_of_kind(kind: FileKind) -> ReparseTag {
-    match kind {
-        FileKind::Link => ReparseTag::SYMLINK,
-        FileKind::Special => ReparseTag::NFS,
-        FileKind::File | FileKind::Directory => ReparseTag::NONE,
-    }
-}
-
-/// Whether a file has a stored reparse point.
-pub(super) fn is_stored(metadata: &Metadata) -> bool {
-    let can_have_one = matches!(metadata.kind, FileKind::File | FileKind::Directory);
-    can_have_one && metadata.attributes.contains(FileAttributes::REPARSE_POINT)
-}
-
-/// Completes the metadata of a file with the tag of its stored reparse point. Without a valid one,
-/// the file is none.
-pub(super) fn describe(metadata: &mut Metadata, tag: Option<ReparseTag>) {
-    match tag {
-        Some(tag) => metadata.reparse_tag = tag,
-        None => {
-            let reparse = FileAttributes::REPARSE_POINT;
-            metadata.attributes = metadata.attributes.without(reparse);
-        }
-    }
-}
-
-/// The tag of the stored reparse point of a file.
-pub(super) fn read_tag(of: FileRef<'_>) -> Option<ReparseTag> {
-    tag_of(&read(of.fd, of.token).ok()?)
-}
-
-/// The tag of the stored reparse point of the file at a path of this machine, which is not
-/// followed.
-pub(super) fn read_tag_at(path: &[u8], token: &Arc<Token>) -> Option<ReparseTag> {
-    let read = || {
-        let mut data = vec![0; REPARSE_MAX];
-        let length = lgetxattr(path, NAME, &mut data[..])?;
-        data.truncate(length);
-        Ok(data)
-    };
-    tag_of(&as_reader(token, read).ok()?)
-}
-
-fn tag_of(data: &[u8]) -> Option<ReparseTag> {
-    ReparsePoint::decode(data).ok().map(|reparse| reparse.tag)
-}
-
-/// The stored reparse point of a file.
-fn read(fd: &OwnedFd, token: &Arc<Token>) -> Result<Vec<u8>, Errno> {
-    let read = || {
-        let mut data = vec![0; REPARSE_MAX];
-        let length = getxattr(by_descriptor(fd), NAME, &mut data[..])?;
-        data.truncate(length);
-        Ok(data)
-    };
-    as_reader(token, read)
-}
-
-/// Reads with the credentials of the user, and as the server if the kernel refuses it: the reparse
-/// point is metadata, which every user receives that may look the name up.
-fn as_reader(
-    token: &Arc<Token>,
-    read: impl Fn() -> Result<Vec<u8>, Errno>,
-) -> Result<Vec<u8>, Errno> {
-    match read() {
-        Err(Errno::ACCESS | Errno::PERM) => as_server(token, read),
-        result => result,
-    }
 }
 
 impl Posix {

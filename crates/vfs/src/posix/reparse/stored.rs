@@ -1,0 +1,88 @@
+//! Stored reparse points.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use proto::file::{FileKind, Metadata};
+use proto::token::Token;
+use rustix::fs::{getxattr, lgetxattr};
+use rustix::io::Errno;
+use wire::access::FileAttributes;
+use wire::reparse::{REPARSE_MAX, ReparsePoint, ReparseTag};
+
+use crate::posix::file_ref::FileRef;
+use crate::posix::stat::{as_server, by_descriptor};
+
+/// The attribute with the encoded reparse point. Samba uses the same one.
+pub(super) const NAME: &str = "user.SmbReparse";
+
+/// The tag of a file that is a reparse point for its kind.
+pub(in crate::posix) fn tag_of_kind(kind: FileKind) -> ReparseTag {
+    match kind {
+        FileKind::Link => ReparseTag::SYMLINK,
+        FileKind::Special => ReparseTag::NFS,
+        FileKind::File | FileKind::Directory => ReparseTag::NONE,
+    }
+}
+
+/// Whether a file has a stored reparse point.
+pub(in crate::posix) fn is_stored(metadata: &Metadata) -> bool {
+    let can_have_one = matches!(metadata.kind, FileKind::File | FileKind::Directory);
+    can_have_one && metadata.attributes.contains(FileAttributes::REPARSE_POINT)
+}
+
+/// Completes the metadata of a file with the tag of its stored reparse point. Without a valid one,
+/// the file is none.
+pub(in crate::posix) fn describe(metadata: &mut Metadata, tag: Option<ReparseTag>) {
+    match tag {
+        Some(tag) => metadata.reparse_tag = tag,
+        None => {
+            let reparse = FileAttributes::REPARSE_POINT;
+            metadata.attributes = metadata.attributes.without(reparse);
+        }
+    }
+}
+
+/// The tag of the stored reparse point of a file.
+pub(in crate::posix) fn read_tag(of: FileRef<'_>) -> Option<ReparseTag> {
+    tag_of(&read(of.fd, of.token).ok()?)
+}
+
+/// The tag of the stored reparse point of the file at a path of this machine, which is not
+/// followed.
+pub(in crate::posix) fn read_tag_at(path: &[u8], token: &Arc<Token>) -> Option<ReparseTag> {
+    let read = || {
+        let mut data = vec![0; REPARSE_MAX];
+        let length = lgetxattr(path, NAME, &mut data[..])?;
+        data.truncate(length);
+        Ok(data)
+    };
+    tag_of(&as_reader(token, read).ok()?)
+}
+
+pub(super) fn tag_of(data: &[u8]) -> Option<ReparseTag> {
+    ReparsePoint::decode(data).ok().map(|reparse| reparse.tag)
+}
+
+/// The stored reparse point of a file.
+pub(super) fn read(fd: &OwnedFd, token: &Arc<Token>) -> Result<Vec<u8>, Errno> {
+    let read = || {
+        let mut data = vec![0; REPARSE_MAX];
+        let length = getxattr(by_descriptor(fd), NAME, &mut data[..])?;
+        data.truncate(length);
+        Ok(data)
+    };
+    as_reader(token, read)
+}
+
+/// Reads with the credentials of the user, and as the server if the kernel refuses it: the reparse
+/// point is metadata, which every user receives that may look the name up.
+fn as_reader(
+    token: &Arc<Token>,
+    read: impl Fn() -> Result<Vec<u8>, Errno>,
+) -> Result<Vec<u8>, Errno> {
+    match read() {
+        Err(Errno::ACCESS | Errno::PERM) => as_server(token, read),
+        result => result,
+    }
+}
