@@ -156,9 +156,9 @@ impl FileRecord {
 
     /// Whether new opens of a stream fail, because its name or that of the file is to go.
     pub(super) fn refuses_opens(&self, stream: StreamId) -> bool {
-        let has_name = |delete: &Box<PendingDelete>| !delete.is_gone;
+        let has_name = |delete: &PendingDelete| !delete.is_gone;
         let is_marked = |stream: &StreamRecord| stream.delete.is_some();
-        self.delete.as_ref().is_some_and(has_name)
+        self.delete.as_deref().is_some_and(has_name)
             || self.streams.get(stream).is_some_and(is_marked)
     }
 

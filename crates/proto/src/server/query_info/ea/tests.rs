@@ -64,12 +64,11 @@ fn raw(
     Ok((reply.status, output.to_vec()))
 }
 
+/// The status, and the names and lengths of the values, of an answer.
+type Found = (Status, Vec<(Vec<u8>, usize)>);
+
 /// The names and lengths of the values in the answer.
-fn ask(
-    world: &mut World,
-    id: FileId,
-    query: &Query<'_>,
-) -> Result<(Status, Vec<(Vec<u8>, usize)>), Status> {
+fn ask(world: &mut World, id: FileId, query: &Query<'_>) -> Result<Found, Status> {
     let (status, output) = raw(world, id, FileInfoClass::FULL_EA, query)?;
     let eas = Eas::new(&output).map(|ea| ea.expect("an attribute"));
     let eas = eas.map(|ea| (ea.name.to_vec(), ea.value.len())).collect();
