@@ -62,7 +62,7 @@ pub(in crate::posix) fn set_length(file: &OpenFile, stream: &OpenStream, length:
         data.resize(end, 0);
         Ok(((), is_changed))
     };
-    Ok(stream.change(file.file_ref(), set).map_err(failed)?)
+    stream.change(file.file_ref(), set).map_err(failed)
 }
 
 /// Reserves space: no more than the check that a stream can have this length, and the truncation to
@@ -78,7 +78,7 @@ pub(in crate::posix) fn set_allocation(
         data.truncate(end);
         Ok(((), is_shorter))
     };
-    Ok(stream.change(file.file_ref(), set).map_err(failed)?)
+    stream.change(file.file_ref(), set).map_err(failed)
 }
 
 /// Fills a range with zeros, up to the end of the data.
