@@ -22,8 +22,8 @@ use crate::{Effort, Step, Stop, ea};
 const PREFIX: &[u8] = b"user.";
 /// XATTR_LIST_MAX: the kernel lists no more bytes of names.
 const NAMES_MAX: usize = 64 << 10;
-/// Maximum number of bytes of names of a file with attributes that are read inline: each name costs
-/// a system call.
+/// Maximum number of bytes of names up to which the attributes of a file are read inline: each name
+/// costs a system call.
 const INLINE_NAMES_MAX: usize = 2048;
 /// Maximum number of changes that run inline: each may write to the journal of the file system.
 const INLINE_CHANGES_MAX: usize = 16;

@@ -99,7 +99,7 @@ promises! {
         a_rename_keeps_the_open,
         a_rename_to_a_taken_name_collides,
         a_rename_replaces_if_requested,
-        a_rename_replaces_a_protected_file_only_if_requested,
+        a_rename_replaces_a_protected_file_only_on_request,
         a_rename_never_replaces_a_directory,
         a_rename_may_change_only_the_case,
         a_name_of_other_case_is_taken_too,

@@ -221,7 +221,7 @@ pub(crate) fn a_lookup_finds_and_misses(share: &Share) {
     assert!(root.is_directory());
 }
 
-pub(crate) fn a_rename_replaces_a_protected_file_only_if_requested(share: &Share) {
+pub(crate) fn a_rename_replaces_a_protected_file_only_on_request(share: &Share) {
     let file = share.file("a", b"new");
     let mut plan = share.plan("b", Existing::Create, KindWanted::File);
     plan.attributes = FileAttributes::READONLY;

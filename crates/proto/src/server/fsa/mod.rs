@@ -162,7 +162,7 @@ impl FileTable {
             return Err(Status::INVALID_PARAMETER);
         }
         let file = files.entry(key);
-        // Only another name leads to a file without its name.
+        // Once the name is gone, only another name leads to the file.
         if file.refuses_opens(key.stream) {
             return Err(Status::DELETE_PENDING);
         }
