@@ -92,9 +92,9 @@ fn access_control_lists() -> Result<()> {
         "echo data > file\n\
          getcifsacl file | grep -q OWNER:\n\
          setcifsacl -a 'ACL:S-1-1-0:ALLOWED/0x0/R' file\n\
-         getcifsacl -r file | grep -q 'S-1-1-0:ALLOWED'\n\
+         getcifsacl -r file; getcifsacl -r file | grep -q 'S-1-1-0:0x0/0x0/0x1200a9'\n\
          setcifsacl -D 'ACL:S-1-1-0:ALLOWED/0x0/R' file\n\
-         getcifsacl -r file | grep 'S-1-1-0:ALLOWED/0x0/R$' && exit 1\n\
+         getcifsacl -r file | grep 'S-1-1-0:0x0/0x0/0x1200a9' && exit 1\n\
          chmod 600 file; same \"$(stat -c %a file)\" 600 mode\n\
          chmod 640 file; same \"$(stat -c %a file)\" 640 mode\n",
     )

@@ -140,6 +140,11 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
             volume.has_named_streams,
             FileSystemAttributes::NAMED_STREAMS,
         ),
+        // Reparse points are stored in the same way. cifs.ko creates links only with this bit.
+        (
+            volume.has_named_streams,
+            FileSystemAttributes::SUPPORTS_REPARSE_POINTS,
+        ),
         (is_read_only, FileSystemAttributes::READ_ONLY_VOLUME),
         (
             volume.has_sparse_files,
