@@ -120,6 +120,7 @@ fn device(context: &Context<'_>, volume: &VolumeInfo) -> FileFsDeviceInformation
 fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>) {
     let mut attributes = FileSystemAttributes::CASE_PRESERVED_NAMES
         | FileSystemAttributes::UNICODE_ON_DISK
+        | FileSystemAttributes::SUPPORTS_POSIX_UNLINK_RENAME
         | FileSystemAttributes::SUPPORTS_OBJECT_IDS;
     let kind = volume.kind;
     let is_read_only = context.tree.share.read_only || volume.is_read_only;
