@@ -78,6 +78,10 @@ impl SharePath {
         }
         let (file, stream) = split_stream(&name)?;
         let path = Self::from_text(file)?;
+        // `a\..:stream`: the root of a share has no streams.
+        if path.is_root() && stream.is_some() {
+            return Err(Status::OBJECT_NAME_INVALID);
+        }
         Ok(Self { stream, ..path })
     }
 
@@ -380,6 +384,7 @@ mod tests {
             "a::$INDEX_ALLOCATION",
             "a:b:$DATA:",
             "a:b/c",
+            "a\\..:b",
         ] {
             assert_eq!(path(name), Err(Status::OBJECT_NAME_INVALID), "{name}");
         }

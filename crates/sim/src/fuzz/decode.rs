@@ -2,6 +2,7 @@
 //! encoded, decoding it again must give the same value.
 
 use auth::{Acceptor, Credentials, Framing, Initiator};
+use proto::path::{SharePath, StreamName};
 use wire::create_context::{
     self, DurableReconnect, DurableReconnectV2, DurableRequestV2, DurableResponseV2, Lease,
     MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse, PosixRequest, PosixResponse,
@@ -9,12 +10,14 @@ use wire::create_context::{
 use wire::fscc::{self, FileInfoClass};
 use wire::header::HEADER_LEN;
 use wire::negotiate_context::{Compression, Encryption, PreauthIntegrity, RdmaTransforms, Signing};
+use wire::reparse::{self, NfsFile, ReparsePoint, Symlink};
 use wire::security::{Acl, SecurityDescriptor, Sid};
+use wire::text::utf16;
 use wire::{
-    Header, aapl, cancel, change_notify, close, compound, create, echo, error_response, flush,
-    fsctl, ioctl, lock, logoff, nbt as session, negotiate, ntlmssp, oplock_break, query_directory,
-    query_info, read, server_to_client_notification, session_setup, set_info, smb1, spnego,
-    transform, tree_connect, tree_disconnect, write,
+    Header, Utf16, aapl, cancel, change_notify, close, compound, create, echo, error_response,
+    flush, fsctl, ioctl, lock, logoff, nbt as session, negotiate, ntlmssp, oplock_break,
+    query_directory, query_info, read, server_to_client_notification, session_setup, set_info,
+    smb1, spnego, transform, tree_connect, tree_disconnect, write,
 };
 
 /// Runs a decoder.
@@ -95,7 +98,39 @@ const MESSAGES: &[Decoder] = decoders![
     fsctl::DuplicateExtents::decode_ex,
     fsctl::FileRegionsRequest::decode,
     fsctl::FileRegions::decode,
+    reparse_point,
+    names,
 ];
+
+/// A reparse point survives, and its data are decoded.
+fn reparse_point(bytes: &[u8]) {
+    let Ok(found) = ReparsePoint::decode(bytes) else {
+        return;
+    };
+    let again = found.encode();
+    assert_eq!(ReparsePoint::decode(&again), Ok(found));
+    let _ = reparse::symlink_target(&found);
+    if let Ok(link) = Symlink::decode(found.data) {
+        assert_eq!(Symlink::decode(&link.encode()), Ok(link));
+    }
+    if let Ok(file) = NfsFile::decode(found.data) {
+        let again = file.encode();
+        let again = ReparsePoint::decode(&again).map(|reparse| NfsFile::decode(reparse.data));
+        assert_eq!(again, Ok(Ok(file)));
+    }
+}
+
+/// Names of files and streams. A valid name survives as a path of the server.
+fn names(bytes: &[u8]) {
+    let name = Utf16(bytes);
+    if let Ok(path) = SharePath::from_wire(name) {
+        let wire = utf16(&path.to_wire());
+        assert_eq!(SharePath::from_wire(Utf16(&wire)), Ok(path));
+    }
+    let _ = SharePath::is_data_stream(name);
+    let _ = SharePath::from_wire_target(name);
+    let _ = StreamName::from_wire_target(name);
+}
 
 /// Runs the decoder that the first byte chooses over the rest.
 fn choose(decoders: &[Decoder], input: &[u8]) {
