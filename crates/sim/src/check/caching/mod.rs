@@ -17,11 +17,11 @@
 //! - *Handles.* When a rename or a deletion succeeds, no other lease has had HANDLE_CACHING on the
 //!   file since before the request.
 //! - *Epochs.* On one connection, the epochs of a lease of version 2 never go back. One exception:
-//! after a break without acknowledgment, the client may get new rights before the notification.
-//! Where the epoch of a response is more than one step ahead, the client missed a break: its cached
-//! data are invalid. Where a notification has the epoch after the known one, it breaks exactly the
-//! known rights. A notification with the known epoch is the next step of a break if it breaks
-//! exactly these rights, and a repetition otherwise.
+//!   after a break without acknowledgment, the client may get new rights before the notification.
+//!   Where the epoch of a response is more than one step ahead, the client missed a break: its
+//!   cached data are invalid. Where a notification has the epoch after the known one, it breaks
+//!   exactly the known rights. A notification with the known epoch is the next step of a break if
+//!   it breaks exactly these rights, and a repetition otherwise.
 //! - *Delivery.* A posted break reaches the client within a time limit, while its holder has opens.
 
 mod holder;
