@@ -8,7 +8,7 @@ use wire::access::AccessMask;
 use wire::security::{SecurityDescriptor, SecurityInformation, Sid};
 
 use super::State;
-use super::tree::{Location, NodeId};
+use super::tree::{Location, Node, NodeId};
 use crate::security::{self, Creator, Owners};
 
 /// The nine permission bits of a mode.
@@ -91,16 +91,16 @@ impl State {
         location: &Location,
         id: NodeId,
     ) -> Option<AccessMask> {
-        let descriptor = self.tree.node(id).security.as_ref()?;
         if token.is_root() {
             return None;
         }
-        let mut granted = security::granted(descriptor, token) | AccessMask::FILE_READ_ATTRIBUTES;
+        let mut granted = granted_by(self.tree.node(id), token)?;
+        granted |= AccessMask::FILE_READ_ATTRIBUTES;
         let may_remove = self.tree.may_remove(token, location, id);
         let parent = self.tree.get(location.parent);
-        let of_parent = parent.and_then(|parent| parent.security.as_ref());
-        let deletes_child = of_parent.map_or(may_remove, |parent| {
-            security::granted(parent, token).contains(AccessMask::FILE_DELETE_CHILD)
+        let of_parent = parent.and_then(|parent| granted_by(parent, token));
+        let deletes_child = of_parent.map_or(may_remove, |granted| {
+            granted.contains(AccessMask::FILE_DELETE_CHILD)
         });
         if deletes_child {
             granted |= AccessMask::DELETE;
@@ -122,9 +122,8 @@ impl State {
             true => AccessMask::FILE_ADD_SUBDIRECTORY,
             false => AccessMask::FILE_ADD_FILE,
         };
-        let descriptor = self.tree.node(parent).security.as_ref();
-        let refuses = |descriptor| !security::granted(descriptor, token).contains(needed);
-        match descriptor.is_some_and(|descriptor| !token.is_root() && refuses(descriptor)) {
+        let granted = granted_by(self.tree.node(parent), token);
+        match granted.is_some_and(|granted| !token.is_root() && !granted.contains(needed)) {
             true => Err(Status::ACCESS_DENIED),
             false => Ok(()),
         }
@@ -154,4 +153,14 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// The rights that the stored descriptor of a node grants; `None` if it has none.
+fn granted_by(node: &Node, token: &Token) -> Option<AccessMask> {
+    let descriptor = node.security.as_ref()?;
+    let owners = Owners {
+        uid: node.uid,
+        gid: node.gid,
+    };
+    Some(security::granted(descriptor, token, owners))
 }

@@ -18,6 +18,7 @@ use super::Posix;
 use super::directory::{Parent, Run};
 use super::file_ref::FileRef;
 use super::open::with_kernel_permissions;
+use super::security::owners;
 use super::stat::Stat;
 use crate::rights::{self, Permissions};
 use crate::security::{self, Creator};
@@ -62,7 +63,7 @@ impl Posix {
         }
         let Subject { file, metadata, .. } = subject;
         let descriptor = self.stored_descriptor(file, metadata)?;
-        let mut maximal = security::granted(&descriptor, &token);
+        let mut maximal = security::granted(&descriptor, &token, owners(metadata));
         // A user that may use the directory may read the attributes. [MS-FSA] 2.1.5.1.2.1
         maximal |= AccessMask::FILE_READ_ATTRIBUTES;
         if !maximal.contains(AccessMask::DELETE) && self.deletes_child(subject, &token) {
@@ -90,12 +91,14 @@ impl Posix {
         let Some(parent) = subject.parent else {
             return subject.may_remove;
         };
-        match self.descriptor_of(parent) {
-            Some(descriptor) => {
-                security::granted(&descriptor, token).contains(AccessMask::FILE_DELETE_CHILD)
-            }
-            None => subject.may_remove,
-        }
+        let granted = || {
+            let metadata = self.current(parent).ok()?;
+            let descriptor = self.stored_descriptor(parent, &metadata)?;
+            Some(security::granted(&descriptor, token, owners(&metadata)))
+        };
+        granted().map_or(subject.may_remove, |granted| {
+            granted.contains(AccessMask::FILE_DELETE_CHILD)
+        })
     }
 
     /// Whether access-based enumeration shows a file to the user.
@@ -106,17 +109,14 @@ impl Posix {
         }
         let metadata = self.metadata_with(file.volume, stat, None, "");
         match self.stored_descriptor(file, &metadata) {
-            Some(descriptor) => security::granted(&descriptor, &token).contains(LISTED),
+            Some(descriptor) => {
+                security::granted(&descriptor, &token, owners(&metadata)).contains(LISTED)
+            }
             None => {
                 let has = Permissions::of(&token, &metadata);
                 has.read || with_kernel_permissions(file.fd, has).read
             }
         }
-    }
-
-    fn descriptor_of(&self, file: FileRef<'_>) -> Option<SecurityDescriptor> {
-        let metadata = self.current(file).ok()?;
-        self.stored_descriptor(file, &metadata)
     }
 
     /// The stored descriptor of the directory of a new name. `is_directory`: the name is that of a
@@ -146,7 +146,8 @@ impl Posix {
             true => AccessMask::FILE_ADD_SUBDIRECTORY,
             false => AccessMask::FILE_ADD_FILE,
         };
-        if !token.is_root() && !security::granted(&descriptor, &token).contains(needed) {
+        let granted = security::granted(&descriptor, &token, owners(&metadata));
+        if !token.is_root() && !granted.contains(needed) {
             return Err(Status::ACCESS_DENIED.into());
         }
         Ok(Some(descriptor))

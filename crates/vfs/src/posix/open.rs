@@ -455,7 +455,10 @@ impl Posix {
         let token = identity::effective(run.token);
         let has = Permissions::of(&token, &metadata);
         let maximal = match descriptor.filter(|_| !token.is_root()) {
-            Some(descriptor) => security::granted(&descriptor, &token) | AccessMask::DELETE,
+            Some(descriptor) => {
+                let owners = super::security::owners(&metadata);
+                security::granted(&descriptor, &token, owners) | AccessMask::DELETE
+            }
             None => rights::maximal(&token, &metadata, has, true),
         };
         let maximal = maximal | granted;

@@ -67,7 +67,7 @@ impl Lists {
     }
 }
 
-fn owners(metadata: &Metadata) -> Owners {
+pub(super) fn owners(metadata: &Metadata) -> Owners {
     let Metadata { uid, gid, .. } = *metadata;
     Owners { uid, gid }
 }
@@ -153,7 +153,11 @@ impl Posix {
         }
         let name = self.options.security_attribute.name();
         let write = || write_attribute(file, name, &value);
-        match write().or_else(|_| as_server(file.token, write)) {
+        let written = match write() {
+            Err(Errno::ACCESS | Errno::PERM) => as_server(file.token, write),
+            result => result,
+        };
+        match written {
             Ok(()) => Ok(()),
             Err(Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP) => {
                 tracing::debug!(name, "cannot store a security descriptor");

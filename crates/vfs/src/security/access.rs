@@ -14,13 +14,29 @@ use proto::token::Token;
 use wire::access::AccessMask;
 use wire::security::{Ace, AceFlags, AceType, Acl, DescriptorControl, SecurityDescriptor, Sid};
 
+use super::owners::Owners;
+
 /// The rights of an owner that no OWNER RIGHTS entry restricts.
 const OF_OWNER: AccessMask = AccessMask(AccessMask::READ_CONTROL.0 | AccessMask::WRITE_DAC.0);
 
 /// Returns the rights that a descriptor grants to the user with this token: specific ones, without
-/// generic ones. Root has no privilege here; the caller decides about it.
-pub(crate) fn granted(descriptor: &SecurityDescriptor, token: &Token) -> AccessMask {
+/// generic ones. `owners` are the owner and the group of the file in Unix. Root has no privilege
+/// here; the caller decides about it.
+///
+/// Owner and group of the descriptor stand for those of Unix, with any SID: Samba stores the SIDs
+/// of its own accounts, which the token does not have.
+pub(crate) fn granted(
+    descriptor: &SecurityDescriptor,
+    token: &Token,
+    owners: Owners,
+) -> AccessMask {
     let mut sids: Vec<Sid> = token.sids().collect();
+    if token.uid == owners.uid {
+        sids.extend(descriptor.owner);
+    }
+    if token.has_group(owners.gid) {
+        sids.extend(descriptor.group);
+    }
     sids.sort_unstable();
     let has = |sid: &Sid| sids.binary_search(sid).is_ok();
     let is_owner = descriptor.owner.as_ref().is_some_and(has);
@@ -99,12 +115,14 @@ mod tests {
     use super::*;
 
     const ALICE: u32 = 2001;
+    /// A file of another user.
+    const OTHERS: Owners = Owners { uid: 7, gid: 7 };
 
     fn rights(sddl: &str) -> AccessMask {
         let token = Token::new(ALICE, 100, vec![24]);
         let sddl = sddl.replace("ALICE", "S-1-22-1-2001");
         let sddl = sddl.replace("GROUP", "S-1-22-2-24");
-        granted(&sddl.parse().expect("SDDL"), &token)
+        granted(&sddl.parse().expect("SDDL"), &token, OTHERS)
     }
 
     #[test]
@@ -176,5 +194,20 @@ mod tests {
         assert_eq!(rights("D:(A;;FR;;;NU)").0, 0x0012_0089);
         assert_eq!(rights("D:(A;;FR;;;BU)").0, 0x0012_0089);
         assert_eq!(rights("D:(A;;FR;;;AN)(A;;FR;;;BG)(A;;FR;;;IU)").0, 0);
+    }
+
+    #[test]
+    fn the_owner_of_unix_is_the_owner_of_the_descriptor() {
+        let samba = "S-1-5-21-1-2-3";
+        let sddl =
+            format!("O:{samba}-1000G:{samba}-513D:(A;;FA;;;{samba}-1000)(A;;FR;;;{samba}-513)");
+        let descriptor = sddl.parse().expect("SDDL");
+        let rights = |uid, gid| {
+            let token = Token::new(ALICE, 100, vec![24]);
+            granted(&descriptor, &token, Owners { uid, gid }).0
+        };
+        assert_eq!(rights(7, 7), 0);
+        assert_eq!(rights(ALICE, 7), 0x001F_01FF);
+        assert_eq!(rights(7, 24), 0x0012_0089);
     }
 }

@@ -14,6 +14,7 @@ mod change;
 mod fingerprint;
 mod inherit;
 mod ntacl;
+mod owners;
 mod posix_acl;
 mod unix;
 
@@ -22,5 +23,6 @@ pub(crate) use change::{apply, change_of_inherited, change_of_new};
 pub(crate) use fingerprint::{Permissions, fingerprint};
 pub(crate) use inherit::{Creator, inherited};
 pub(crate) use ntacl::{MAX_LEN as NTACL_MAX, NtAcl};
+pub(crate) use owners::Owners;
 pub(crate) use posix_acl::{ACCESS as ACCESS_LIST, DEFAULT as DEFAULT_LIST, PosixAcl};
-pub(crate) use unix::{Owners, approximate, approximate_default, describe, mode_of};
+pub(crate) use unix::{approximate, approximate_default, describe, mode_of};

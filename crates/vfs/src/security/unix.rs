@@ -8,6 +8,7 @@ use wire::security::{Ace, AceFlags, Acl, DescriptorControl, SecurityDescriptor, 
 
 use super::access::{Entry as Counting, evaluate};
 use super::inherit::{Creator, inherited};
+use super::owners::Owners;
 use super::posix_acl::{Entry, PosixAcl, Tag};
 
 /// Maximum number of users and groups with entries of their own in a list that the server makes.
@@ -32,13 +33,6 @@ const EVERYONE: [Sid; 4] = [
     Sid::NETWORK,
     Sid::BUILTIN_USERS,
 ];
-
-/// The owner and the group of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owners {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-}
 
 /// Returns the descriptor that stands for owner, group and lists of a file without a stored one.
 /// `default` is the default list of a directory; `None` for another file.
@@ -132,7 +126,10 @@ pub(crate) fn approximate(
             || (descriptor.owner == Some(*sid) && !everyone(sid))
             || *sid == Sid::OWNER_RIGHTS
     };
-    let is_group = |sid: &Sid| sid.to_unix_group() == Some(owners.gid);
+    let is_group = |sid: &Sid| {
+        sid.to_unix_group() == Some(owners.gid)
+            || (descriptor.group == Some(*sid) && !everyone(sid))
+    };
     let bits = |applies: &dyn Fn(&Sid) -> bool| {
         let rights = evaluate(dacl, AccessMask::NONE, |sid| applies(sid) || everyone(sid));
         permissions(rights, is_directory)
