@@ -57,6 +57,7 @@ mod security_attribute;
 mod spellings;
 mod stat;
 mod streams;
+mod unfinished;
 mod volume;
 mod walk;
 
@@ -79,6 +80,7 @@ use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::root::Root;
 use self::streams::opens::OpenStreams;
+use self::unfinished::Unfinished;
 use self::volume::Volumes;
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
@@ -152,6 +154,7 @@ pub struct Posix {
     streams: OpenStreams,
     changes: Changes,
     files: Table<OpenFile>,
+    unfinished: Unfinished,
     descriptor_reserve: DescriptorReserve,
     /// Gates between direct and cached writes; `None` without direct I/O.
     write_gates: Option<WriteGates>,
@@ -193,6 +196,7 @@ impl Posix {
             streams: OpenStreams::default(),
             changes: Changes::new(options.names),
             files: Table::new(),
+            unfinished: Unfinished::default(),
             descriptor_reserve: DescriptorReserve::new(),
             write_gates: options.direct.then(WriteGates::default),
             has_warned_no_direct: AtomicBool::new(false),

@@ -110,7 +110,15 @@ impl Posix {
         let parent = self.directory(&path.parent(), run)?;
         // Another process may create or remove the name at the same time; then start again.
         for _ in 0..RACES {
-            let opened = match self.entry(&parent.directory, path.name(), run)? {
+            let mut found = self.entry(&parent.directory, path.name(), run)?;
+            if found.is_some() && self.unfinished.is_any() {
+                drop(
+                    self.index
+                        .lock_name(&parent.directory, path.name(), run.effort)?,
+                );
+                found = self.entry(&parent.directory, path.name(), run)?;
+            }
+            let opened = match found {
                 Some(entry) => self.open_existing(plan, &parent, entry, run)?,
                 None => self.create(plan, &parent, path.name(), run)?,
             };
@@ -419,6 +427,8 @@ impl Posix {
         }
         let is_directory = plan.kind == KindWanted::Directory;
         let inherits = self.parent_descriptor(is_directory, parent, run)?;
+        let has_descriptor = inherits.is_some() || plan.security.is_some();
+        let _creation = has_descriptor.then(|| self.unfinished.begin());
         self.changes.will_change(parent.directory.key);
         let Some(fd) = self.make(plan, parent, &on_disk, granted | plan.implied_access)? else {
             return Ok(None);
