@@ -4,7 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::sync::Arc;
 
-use proto::file::{BasicChanges, FileOp, Operation, Outcome};
+use proto::file::{
+    BasicChanges, Existing, FileOp, KindWanted, LocalOpen, OpenPlan, Operation, Outcome,
+};
+use proto::path::{SharePath, StreamName};
 use proto::token::Token;
 use rustix::process::{getegid, geteuid, getgroups};
 use vfs::posix::Options;
@@ -12,7 +15,7 @@ use vfs::{Attempt, Effort, FileSystem, identity};
 use wire::Status;
 use wire::access::{AccessMask, FileAttributes};
 
-use crate::share::{LocalDirectory, user};
+use crate::share::{LocalDirectory, Share, user};
 
 const READ: AccessMask = AccessMask::FILE_READ_DATA;
 const WRITE: AccessMask = AccessMask::FILE_WRITE_DATA;
@@ -325,4 +328,47 @@ fn a_close_needs_no_rights() {
         .execute(&FileOp::OnOpen(file, Operation::Close), Effort::Cached);
     assert!(matches!(attempt, Attempt::Done(Ok(Outcome::Done))));
     assert_eq!(local.posix.usage().opens, 0);
+}
+
+/// Opens a stream of a file, or creates it.
+fn stream_of(share: &Share, file: &str, access: AccessMask) -> Result<LocalOpen, Status> {
+    let plan = share.plan("", Existing::OpenOrCreate, KindWanted::Any);
+    let path = SharePath::from_trusted(file).with_stream(StreamName::new("s"));
+    let plan = OpenPlan {
+        path,
+        access,
+        ..plan
+    };
+    share.open_plan(plan).map(|opened| opened.file)
+}
+
+#[test]
+fn streams_have_the_permissions_of_their_file() {
+    if !is_root() {
+        return;
+    }
+    let local = open_directory();
+    let (ann, bob) = (
+        local.as_user(user(2001, &[])),
+        local.as_user(user(2002, &[])),
+    );
+    ann.close(ann.file("f", b""));
+    let own = stream_of(&ann, "f", READ | WRITE).expect("the owner writes");
+    ann.write(own, Some(0), b"ann's").expect("a stream");
+    set_mode(&local, "f", 0o600);
+    assert_eq!(stream_of(&bob, "f", READ), Err(Status::ACCESS_DENIED));
+    set_mode(&local, "f", 0o644);
+    assert_eq!(stream_of(&bob, "f", WRITE), Err(Status::ACCESS_DENIED));
+    let reading = stream_of(&bob, "f", READ).expect("everyone reads");
+    assert_eq!(bob.read(reading, 0, 9), Ok(b"ann's".to_vec()));
+    // The directory permits bob to delete the file, and not to change it.
+    let deleting = stream_of(&bob, "f", AccessMask::DELETE).expect("bob may delete the file");
+    let path = SharePath::from_trusted("f").with_stream(StreamName::new("s"));
+    let removed = bob.unit(&FileOp::OnOpen(deleting, Operation::Unlink { path }));
+    assert_eq!(removed, Err(Status::ACCESS_DENIED));
+    // The right of an open stays after a chmod, as on Windows.
+    set_mode(&local, "f", 0o400);
+    ann.write(own, Some(0), b"ANN")
+        .expect("the open has the right");
+    assert_eq!(ann.read(own, 0, 9), Ok(b"ANN's".to_vec()));
 }

@@ -105,7 +105,7 @@ fn list_names(file: FileRef<'_>) -> Result<Vec<u8>, Errno> {
 /// The length of the value of an attribute in bytes.
 fn value_length(file: FileRef<'_>, name: &StreamName) -> Result<usize, Errno> {
     let name = attribute_of(name)?;
-    as_permitted(file, || match file.is_path {
+    as_reader(file, || match file.is_path {
         true => getxattr_query(by_descriptor(file.fd), name.as_str()),
         false => fgetxattr_query(file.fd, name.as_str()),
     })
@@ -113,7 +113,7 @@ fn value_length(file: FileRef<'_>, name: &StreamName) -> Result<usize, Errno> {
 
 fn get(file: FileRef<'_>, name: &StreamName, value: &mut [u8]) -> Result<usize, Errno> {
     let name = attribute_of(name)?;
-    as_permitted(file, || match file.is_path {
+    as_reader(file, || match file.is_path {
         true => getxattr(by_descriptor(file.fd), name.as_str(), &mut *value),
         false => fgetxattr(file.fd, name.as_str(), &mut *value),
     })
@@ -132,13 +132,22 @@ fn set(file: FileRef<'_>, name: &StreamName, value: &[u8], flags: XattrFlags) ->
     }
 }
 
-/// Runs a system call with the credentials of the user, and again as the server if the kernel
-/// refuses it: the rights of the open were checked when the stream was opened, and Windows does not
-/// look at the permissions of the file again.
+/// Runs a change with the credentials of the user, and again as the server if the kernel refuses it
+/// and the open has a right to write: it was checked when the stream was opened, and Windows does
+/// not look at the permissions of the file again.
 fn as_permitted<T>(
     file: FileRef<'_>,
     mut run: impl FnMut() -> Result<T, Errno>,
 ) -> Result<T, Errno> {
+    match run() {
+        Err(Errno::ACCESS | Errno::PERM) if file.may_set_attributes => as_server(file.token, run),
+        result => result,
+    }
+}
+
+/// Runs a query with the credentials of the user, and again as the server if the kernel refuses it:
+/// lengths of streams are metadata, and the caller has checked the right to read data.
+fn as_reader<T>(file: FileRef<'_>, mut run: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     match run() {
         Err(Errno::ACCESS | Errno::PERM) => as_server(file.token, run),
         result => result,
