@@ -54,9 +54,23 @@ pub(crate) fn granted(
         true => OF_OWNER,
         false => AccessMask::NONE,
     };
-    evaluate(dacl, implicit, |sid| {
-        has(sid) || (is_owner && *sid == Sid::OWNER_RIGHTS)
+    let owner_administers = is_owner && !restricts_owner;
+    evaluate(dacl, implicit, |Entry { sid, allows, .. }| {
+        has(sid)
+            || (is_owner && *sid == Sid::OWNER_RIGHTS)
+            || (owner_administers && *allows && is_foreign(sid))
     })
+}
+
+/// Whether a SID stands for an account that this server does not have: those of another machine or
+/// domain, its administrators, and SYSTEM.
+///
+/// Windows sends them with the files that a user copies to a server, and grants no more to the user
+/// itself. The owner of the copy can change the list anyway, so what it grants to them, it grants
+/// to the owner. Samba leaves such an owner without access: github.com/Cinchoo/ChoEazyCopy/issues/65
+pub(super) fn is_foreign(sid: &Sid) -> bool {
+    let is_known = [Sid::LOCAL_SYSTEM, Sid::BUILTIN_ADMINISTRATORS].contains(sid);
+    is_known || sid.is_of_machine_or_domain()
 }
 
 /// Returns the rights that the entries for some SIDs allow, in addition to those in `allowed`. The
@@ -64,11 +78,11 @@ pub(crate) fn granted(
 pub(super) fn evaluate(
     dacl: &Acl,
     mut allowed: AccessMask,
-    applies: impl Fn(&Sid) -> bool,
+    applies: impl Fn(&Entry) -> bool,
 ) -> AccessMask {
     let mut denied = AccessMask::NONE;
     let entries = dacl.aces().iter().filter_map(Entry::of);
-    for entry in entries.filter(|entry| applies(&entry.sid)) {
+    for entry in entries.filter(|entry| applies(entry)) {
         match entry.allows {
             true => allowed |= entry.mask.without(denied),
             false => denied |= entry.mask.without(allowed),
@@ -81,7 +95,7 @@ pub(super) fn evaluate(
 pub(super) struct Entry {
     pub(super) sid: Sid,
     mask: AccessMask,
-    allows: bool,
+    pub(super) allows: bool,
 }
 
 impl Entry {
@@ -176,6 +190,20 @@ mod tests {
         );
         assert_eq!(rights("O:ALICE"), OF_OWNER);
         assert_eq!(rights("O:BA"), AccessMask::NONE);
+    }
+
+    #[test]
+    fn the_owner_has_what_accounts_of_another_machine_have() {
+        let stranger = "S-1-5-21-1-2-3-1001";
+        let of_owner = |entries: &str| rights(&format!("O:ALICED:{entries}"));
+        for sid in ["SY", "BA", stranger] {
+            assert_eq!(of_owner(&format!("(A;;FA;;;{sid})")).0, 0x001F_01FF);
+            assert_eq!(rights(&format!("O:BGD:(A;;FA;;;{sid})")).0, 0, "of another");
+            assert_eq!(of_owner(&format!("(D;;FA;;;{sid})")), OF_OWNER);
+        }
+        let denied = of_owner("(D;;FW;;;ALICE)(A;;FA;;;SY)");
+        assert!(!denied.contains(AccessMask::FILE_WRITE_DATA));
+        assert_eq!(of_owner("(A;;FR;;;OW)(A;;FA;;;SY)").0, 0x0012_0089);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wire::Status;
 use wire::access::AccessMask;
 use wire::security::{Ace, AceFlags, Acl, DescriptorControl, SecurityDescriptor, Sid};
 
-use super::access::{Entry as Counting, evaluate};
+use super::access::{Entry as Counting, evaluate, is_foreign};
 use super::inherit::{Creator, inherited};
 use super::owners::Owners;
 use super::posix_acl::{Entry, PosixAcl, Tag};
@@ -131,10 +131,17 @@ pub(crate) fn approximate(
             || (descriptor.group == Some(*sid) && !everyone(sid))
     };
     let bits = |applies: &dyn Fn(&Sid) -> bool| {
-        let rights = evaluate(dacl, AccessMask::NONE, |sid| applies(sid) || everyone(sid));
+        let rights = evaluate(dacl, AccessMask::NONE, |entry| {
+            applies(&entry.sid) || everyone(&entry.sid)
+        });
         permissions(rights, is_directory)
     };
-    let mut owner = bits(&is_owner);
+    let restricts_owner = sids().any(|sid| sid == Sid::OWNER_RIGHTS);
+    let of_owner = evaluate(dacl, AccessMask::NONE, |entry| {
+        let is_foreign = entry.allows && !restricts_owner && is_foreign(&entry.sid);
+        is_owner(&entry.sid) || everyone(&entry.sid) || is_foreign
+    });
+    let mut owner = permissions(of_owner, is_directory);
     if !sids().any(|sid| is_owner(&sid)) {
         // The owner may be in any of the groups.
         owner |= bits(&|sid| sid.to_unix_group().is_some());

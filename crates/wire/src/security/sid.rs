@@ -18,6 +18,8 @@ const REVISION: u8 = 1;
 const AUTHORITY_END: u64 = 1 << 48;
 /// Samba's identifier authority for Unix users and groups.
 const UNIX_AUTHORITY: u64 = 22;
+/// The first sub-authority of the SIDs of machines and domains: SECURITY_NT_NON_UNIQUE.
+const DOMAIN_RID: u32 = 21;
 /// The identifier authority of Windows NT. \[MS-DTYP\] 2.4.1.1
 const NT_AUTHORITY: u64 = 5;
 /// Sub-authority of NT_AUTHORITY for Unix identifiers: "Services for NFS" of Windows, cifs.ko and
@@ -129,6 +131,11 @@ impl Sid {
             (NT_AUTHORITY, [NFS_RID, 3, mode]) => Some(*mode),
             _ => None,
         }
+    }
+
+    /// Returns whether the SID is that of an account of a machine or a domain: S-1-5-21 and more.
+    pub fn is_of_machine_or_domain(&self) -> bool {
+        self.authority == NT_AUTHORITY && self.sub_authorities().first() == Some(&DOMAIN_RID)
     }
 
     /// Returns the identifier authority, a number of 48 bits, which is 5 in S-1-5-18.
