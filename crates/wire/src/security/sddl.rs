@@ -1,8 +1,9 @@
 //! The text form of security descriptors (SDDL). \[MS-DTYP\] 2.5.1
 //!
 //! Entries of the types allow, deny, audit, integrity label and central policy have a text form.
-//! Conditional entries and entries of directory services do not: [`SecurityDescriptor::to_sddl`]
-//! returns `None` for them, and the parser refuses them.
+//! Conditional entries and entries of directory services do not:
+//! [`to_sddl`](super::SecurityDescriptor::to_sddl) returns `None` for them, and the parser refuses
+//! them.
 
 mod parse;
 mod print;
