@@ -99,6 +99,14 @@
 //! Functions that work by path in one message, such as [`Share::read`], [`Share::write`] and
 //! [`Share::metadata`], request neither leases nor durable opens: their opens last for one message.
 //!
+//! # Streams, attributes, descriptors and links
+//!
+//! [`Share::open_stream`] opens a named stream, and [`Share::streams`] lists them.
+//! [`Share::extended_attributes`] are names with values, and [`Share::security`] queries owner,
+//! group and access control list. [`Share::symlink`] creates a symbolic link and
+//! [`Share::read_link`] reads its target. When a server stops at a symbolic link, the client follows
+//! it within the share, and never out of it.
+//!
 //! # Errors
 //!
 //! An [`Error`] names the operation, its object and the reason. Displayed, it is a line for a user.
@@ -118,6 +126,7 @@ mod buffer;
 mod channels;
 mod client;
 mod connect;
+mod ea;
 mod error;
 mod file;
 mod fork;
@@ -131,11 +140,15 @@ mod options;
 mod path;
 mod read_dir;
 mod read_each;
+mod reparse;
 mod second_session;
+mod security;
 mod session;
 mod share;
 mod shares;
 mod stream;
+mod streams;
+mod symlink;
 pub mod transfer;
 mod transports;
 mod url;
@@ -145,6 +158,7 @@ mod write;
 
 pub use buffer::{IoBuf, IoSource};
 pub use client::Client;
+pub use ea::ExtendedAttribute;
 pub use error::{Error, ErrorKind};
 pub use file::File;
 pub use file::lease::Lease;
@@ -158,10 +172,12 @@ pub use options::{
 };
 pub use read_dir::{Blocking, Entry, ReadDir};
 pub use read_each::FILES_TOGETHER;
+pub use reparse::ReparsePoint;
 pub use session::{ChannelInfo, Session, SessionInfo};
 pub use share::Share;
 pub use shares::ShareInfo;
 pub use stream::{FileReader, FileWriter};
+pub use streams::StreamInfo;
 pub use url::{Url, UrlError};
 pub use wait::Wait;
 pub use watch::{Change, Watch};
@@ -190,6 +206,11 @@ pub use wire::change_notify::CompletionFilter;
 pub use wire::create_context::LeaseState;
 pub use wire::dialect::{Capabilities, Dialect};
 pub use wire::fscc::FileAction;
+pub use wire::reparse::ReparseTag;
 pub use wire::rpc::srvsvc::ShareType as ShareKind;
+pub use wire::security::{
+    Ace, AceFlags, AceType, Acl, DescriptorControl, ParseSddlError, ParseSidError,
+    SecurityDescriptor, SecurityInformation, Sid,
+};
 pub use wire::tree_connect::ShareType;
 pub use wire::{FileTime, Guid, Status};

@@ -6,6 +6,7 @@ use proto::client::request::Attributes;
 use wire::FileTime;
 use wire::access::FileAttributes;
 use wire::fscc::{DirectoryEntry, FileBasicInformation};
+use wire::reparse::ReparseTag;
 
 /// Metadata of a file or directory on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,14 @@ pub struct Metadata {
     /// Number of the file, unique on its volume. `None` if the server does not report one, or if
     /// the query did not ask for it.
     pub file_id: Option<u64>,
+    /// Tag of the reparse point: the kind of its data. `NONE` for a file without one. `None` if the
+    /// file has one and the query did not ask for its tag.
+    pub reparse_tag: Option<ReparseTag>,
 }
+
+/// The bit of a tag that says that the file stands for another name (name surrogate): a symbolic
+/// link or a mount point. \[MS-FSCC\] 2.1.2.1
+const NAME_SURROGATE: u32 = 0x2000_0000;
 
 impl Metadata {
     /// Returns whether the attribute DIRECTORY is set: the object is a directory.
@@ -36,10 +44,42 @@ impl Metadata {
         self.attributes.contains(FileAttributes::DIRECTORY)
     }
 
-    /// Returns whether the attribute REPARSE_POINT is set: the object is a symbolic link or another
-    /// reparse point.
+    /// Returns whether the object is a link to another name: a symbolic link, a mount point, or a
+    /// reparse point with the tag NFS. A file with another reparse point is not a link, such as one
+    /// with deduplicated data or in cloud storage. If the tag is not known, every reparse point
+    /// counts as a link.
     pub fn is_link(&self) -> bool {
+        let is_link = |tag: ReparseTag| tag.0 & NAME_SURROGATE != 0 || tag == ReparseTag::NFS;
+        self.is_reparse_point() && self.reparse_tag.is_none_or(is_link)
+    }
+
+    /// Returns whether the object is a special file of Unix: a device, FIFO or socket of the
+    /// Windows subsystem for Linux.
+    pub fn is_special(&self) -> bool {
+        let special = [
+            ReparseTag::AF_UNIX,
+            ReparseTag::LX_FIFO,
+            ReparseTag::LX_CHR,
+            ReparseTag::LX_BLK,
+        ];
+        let is_special = |tag: ReparseTag| special.contains(&tag);
+        self.is_reparse_point() && self.reparse_tag.is_some_and(is_special)
+    }
+
+    /// Returns whether the attribute REPARSE_POINT is set: the object has a reparse point.
+    pub fn is_reparse_point(&self) -> bool {
         self.attributes.contains(FileAttributes::REPARSE_POINT)
+    }
+
+    /// Whether the object has a reparse point with a tag that no response has shown.
+    pub(crate) fn has_unknown_tag(&self) -> bool {
+        self.reparse_tag.is_none()
+    }
+
+    pub(crate) fn set_tag(&mut self, tag: u32) {
+        if self.is_reparse_point() && tag != 0 {
+            self.reparse_tag = Some(ReparseTag(tag));
+        }
     }
 
     pub(crate) fn from_attributes(attributes: &Attributes, file_id: Option<u64>) -> Self {
@@ -52,6 +92,13 @@ impl Metadata {
             changed: system_time(attributes.changed),
             attributes: attributes.attributes,
             file_id: file_id.filter(|id| *id != 0),
+            reparse_tag: match attributes
+                .attributes
+                .contains(FileAttributes::REPARSE_POINT)
+            {
+                true => None,
+                false => Some(ReparseTag::NONE),
+            },
         }
     }
 
@@ -65,7 +112,9 @@ impl Metadata {
             size: entry.end_of_file,
             attributes: entry.attributes,
         };
-        Self::from_attributes(&attributes, Some(entry.file_id))
+        let mut metadata = Self::from_attributes(&attributes, Some(entry.file_id));
+        metadata.set_tag(entry.reparse_tag);
+        metadata
     }
 }
 
@@ -215,6 +264,29 @@ mod tests {
         }
         let before = UNIX_EPOCH - Duration::new(100, 300);
         assert_eq!(system_time(file_time(before)), before);
+    }
+
+    #[test]
+    fn the_tag_decides_whether_a_reparse_point_is_a_link() {
+        let metadata = |tag: u32| {
+            let attributes = Attributes {
+                attributes: FileAttributes::REPARSE_POINT,
+                ..Attributes::default()
+            };
+            let mut metadata = Metadata::from_attributes(&attributes, None);
+            metadata.set_tag(tag);
+            metadata
+        };
+        for tag in [0, 0xA000_000C, 0xA000_0003, 0xA000_001D, 0x8000_0014] {
+            assert!(metadata(tag).is_link(), "{tag:#x}");
+        }
+        // Deduplicated, in the cloud, compressed by WOF, and a FIFO.
+        for tag in [0x8000_0013, 0x9000_101A, 0x8000_0017, 0x8000_0024] {
+            assert!(!metadata(tag).is_link(), "{tag:#x}");
+        }
+        assert!(metadata(0x8000_0024).is_special() && !metadata(0x8000_0013).is_special());
+        let plain = Metadata::from_attributes(&Attributes::default(), None);
+        assert!(!plain.is_link() && plain.reparse_tag == Some(ReparseTag::NONE));
     }
 
     #[test]

@@ -28,6 +28,25 @@ pub(crate) fn to_wire(path: &str) -> Result<String, Error> {
     Ok(wire)
 }
 
+/// Converts the path of a file and the name of a stream of it to the name of a CREATE.
+pub(crate) fn to_wire_stream(path: &str, stream: &str) -> Result<String, Error> {
+    let mut wire = to_wire(path)?;
+    if !is_stream_name(stream) {
+        let why = "the name of a stream has 1 to 255 characters without / \\ : and NUL";
+        return Err(Error::InvalidName(stream.to_owned(), why));
+    }
+    wire.push(':');
+    wire.push_str(stream);
+    Ok(wire)
+}
+
+/// Whether a stream can have this name. \[MS-FSCC\] 2.1.5.3
+pub(crate) fn is_stream_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.contains(['/', '\\', ':', '\0'])
+        && name.encode_utf16().count() <= COMPONENT_UNITS_MAX
+}
+
 /// Refuses a component that [MS-FSCC] 2.1.5 excludes.
 fn check(component: &str) -> Result<(), &'static str> {
     if component == ".." {
@@ -73,6 +92,19 @@ mod tests {
         assert!(to_wire(&"x".repeat(255)).is_ok());
         assert!(to_wire(&"x".repeat(256)).is_err());
         assert!(to_wire(&"x/".repeat(20_000)).is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_stream_follows_the_path() {
+        let wire = to_wire_stream("a/b", "Zone.Identifier").expect("a stream");
+        assert_eq!(wire, "a\\b:Zone.Identifier");
+        assert_eq!(
+            to_wire_stream("", "x*y\u{1}").expect("the root"),
+            ":x*y\u{1}"
+        );
+        for stream in ["", "a:b", "a/b", "a\\b", "a\0"] {
+            assert!(to_wire_stream("a", stream).is_err(), "{stream:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::metadata::Metadata;
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::share::{Share, first_created};
+use crate::symlink::LinkWalk;
 
 /// Length of the first buffer in bytes: a small directory takes one message.
 const FIRST_LEN: u32 = 64 << 10;
@@ -106,15 +107,22 @@ impl Share {
             }
             pattern => pattern.to_owned(),
         };
-        let create = options.create_request(path::to_wire(path)?, None);
-        let open = OpenState::new(&self.inner.tree, create.clone(), None);
         let length = FIRST_LEN.min(self.session().negotiated().negotiated.max_transact);
         let first = query(FileRef::Previous, class, &pattern, length);
-        let steps = vec![Step::Create(create), first];
-        let done = self.start_open(steps, Memory::None, &open).await;
         let failed = |cause: Cause| cause.of("list", path);
-        let mut replies = done.replies.map_err(failed)?.into_iter();
-        let created = first_created(replies.next()).map_err(failed)?;
+        let mut walk = LinkWalk::new(self.place(), path)?;
+        let (open, created, mut replies) = loop {
+            let create = options.create_request(walk.path().to_owned(), None);
+            let open = OpenState::new(&self.inner.tree, create.clone(), None);
+            let steps = vec![Step::Create(create), first.clone()];
+            let done = self.start_open(steps, Memory::None, &open).await;
+            let mut replies = done.replies.map_err(failed)?.into_iter();
+            match first_created(replies.next()) {
+                Ok(created) => break (open, created, replies),
+                Err(cause) if walk.follow(&cause) => {}
+                Err(cause) => return Err(failed(cause)),
+            }
+        };
         let mut listing = ReadDir {
             directory: File::new(self, path, (&created, open), &options),
             pattern,

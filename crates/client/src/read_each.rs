@@ -23,6 +23,7 @@ use crate::file::io::count;
 use crate::io::call::{Done, Memory, Pending};
 use crate::open_options::OpenOptions;
 use crate::share::{Share, WHOLE_BYTES_MAX, first_created};
+use crate::symlink::LinkWalk;
 use crate::transfer::{TransferOptions, download};
 
 /// Length of the READ in bytes that shares a message with CREATE and CLOSE, if the caller does not
@@ -93,7 +94,8 @@ impl Share {
     /// The file does not exist, the user may not read it, another open of it denies reading, or the
     /// connection is lost.
     pub async fn read_small(&self, path: &str, expected: u32) -> Result<Option<Region>, Error> {
-        self.take_one(path, self.ask(&[(path, expected)])).await
+        let file = (path, expected);
+        self.take_one(file, self.ask(&[file])).await
     }
 
     /// Reads many whole files, each given by path and expected length in bytes. Returns a result
@@ -151,7 +153,7 @@ impl Share {
             };
             let first = results.len();
             match files {
-                [(path, _)] => results.push(by.take_one(path, answer).await),
+                [file] => results.push(by.take_one(*file, answer).await),
                 files => by.take_each(files, answer, &mut results).await,
             }
             if !Arc::ptr_eq(&by.inner, &self.inner) {
@@ -228,16 +230,23 @@ impl Share {
     /// Takes the response to a message for one file.
     async fn take_one(
         &self,
-        path: &str,
-        answer: Result<Pending, Error>,
+        (path, expected): (&str, u32),
+        mut answer: Result<Pending, Error>,
     ) -> Result<Option<Region>, Error> {
-        let failed = |cause: Cause| cause.of("read", path);
-        let Done {
-            replies, memory, ..
-        } = answer?.await;
-        let mut parts = memory.into_parts().into_iter();
-        let mut replies = replies.map_err(failed)?.into_iter();
-        take(&mut replies, &mut parts).map_err(failed)
+        let mut walk = LinkWalk::new(self.place(), path)?;
+        loop {
+            let Done {
+                replies, memory, ..
+            } = answer?.await;
+            let mut parts = memory.into_parts().into_iter();
+            let taken = replies.and_then(|replies| take(&mut replies.into_iter(), &mut parts));
+            match taken {
+                Err(cause) if walk.follow(&cause) => {
+                    answer = self.ask(&[(walk.path(), expected)]);
+                }
+                taken => return taken.map_err(|cause| cause.of("read", path)),
+            }
+        }
     }
 
     /// Takes the response to a message for many files.

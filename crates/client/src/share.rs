@@ -10,12 +10,12 @@ use proto::client::{Request, Step};
 use tracing::debug;
 use wire::access::{AccessMask, FileAttributes};
 use wire::fscc::{
-    FileDispositionInformation, FileFsAttributeInformation, FileFsFullSizeInformation,
-    FileFsVolumeInformation, FileInfoClass, FileInternalInformation, FileRenameInformation,
-    FsInfoClass, InfoType,
+    FileAttributeTagInformation, FileDispositionInformation, FileFsAttributeInformation,
+    FileFsFullSizeInformation, FileFsVolumeInformation, FileInfoClass, FileInternalInformation,
+    FileRenameInformation, FsInfoClass, InfoType,
 };
 use wire::tree_connect::{ShareFlags, ShareType};
-use wire::{TreeId, Utf16};
+use wire::{Status, TreeId, Utf16};
 
 use crate::error::{Cause, Error, unexpected};
 use crate::io::call::{Memory, Pending};
@@ -26,6 +26,7 @@ use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::session::Session;
+use crate::symlink::{LinkWalk, Place};
 
 /// Length of a query for a volume in bytes: the longest names fit.
 const VOLUME_LEN: u32 = 1024;
@@ -137,6 +138,14 @@ impl Share {
         &self.inner.tree.name
     }
 
+    /// The place in which links of a path stay.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            host: self.session().host(),
+            share: self.name(),
+        }
+    }
+
     /// Returns the session through which the client is connected to the share.
     pub fn session(&self) -> &Session {
         &self.inner.session
@@ -231,20 +240,46 @@ impl Share {
             FileInfoClass::INTERNAL.0,
             FileInternalInformation::LEN as u32,
         );
-        let steps = self.compound(path, &options, vec![number])?;
-        let done = self.start(steps, Memory::None).await;
-        let mut replies = done
-            .replies
-            .map_err(|cause| cause.of("query", path))?
-            .into_iter();
-        let created = first_created(replies.next()).map_err(|cause| cause.of("look at", path))?;
+        let mut walk = LinkWalk::new(self.place(), path)?;
+        let (created, mut replies) = loop {
+            let steps = compound_at(walk.path().to_owned(), &options, vec![number.clone()]);
+            let done = self.start(steps, Memory::None).await;
+            let mut replies = done
+                .replies
+                .map_err(|cause| cause.of("query", path))?
+                .into_iter();
+            match first_created(replies.next()) {
+                Ok(created) => break (created, replies),
+                Err(cause) if walk.follow(&cause) => {}
+                Err(cause) => return Err(cause.of("look at", path)),
+            }
+        };
         // A server without file numbers refuses this query.
         let number = match replies.next() {
             Some(Ok(Reply::Output(bytes, _))) => FileInternalInformation::decode(&bytes).ok(),
             _ => None,
         };
         let number = number.map(|number| number.index_number);
-        Ok(Metadata::from_attributes(&created.attributes, number))
+        let mut metadata = Metadata::from_attributes(&created.attributes, number);
+        if metadata.has_unknown_tag() {
+            let tag = self.reparse_tag(walk.path(), &options).await;
+            metadata.set_tag(tag.map_err(|cause| cause.of("query", path))?);
+        }
+        Ok(metadata)
+    }
+
+    /// Queries the tag of a reparse point.
+    async fn reparse_tag(&self, path: &str, options: &OpenOptions) -> Result<u32, Cause> {
+        let class = FileInfoClass::ATTRIBUTE_TAG.0;
+        let length = FileAttributeTagInformation::LEN as u32;
+        let steps = vec![query(InfoType::FILE, class, length)];
+        let steps = compound_at(path.to_owned(), options, steps);
+        match self.start(steps, Memory::None).await.all().0?.get(1) {
+            Some(Reply::Output(bytes, _)) => {
+                Ok(FileAttributeTagInformation::decode(bytes)?.reparse_tag)
+            }
+            _ => Err(unexpected()),
+        }
     }
 
     /// Creates a directory.
@@ -423,8 +458,7 @@ impl Share {
         ];
         let options = OpenOptions::new().access(AccessMask::FILE_READ_ATTRIBUTES);
         let operation = "query the volume of";
-        let steps = self.compound(path, &options, queries)?;
-        let replies = self.start(steps, Memory::None).await.all().0;
+        let replies = self.alone_with(path, &options, queries).await;
         let subject = if path.is_empty() { self.name() } else { path };
         replies
             .and_then(|replies| volume(&replies))
@@ -439,9 +473,49 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Error> {
-        let steps = self.compound(path, options, steps)?;
-        let (replies, _) = self.start(steps, Memory::None).await.all();
+        let wire = path::to_wire(path)?;
+        self.alone_at(operation, (path, wire), options, steps).await
+    }
+
+    /// As [`Self::alone`], for the path `wire` in the form of the protocol. `path` is the one of
+    /// the caller.
+    pub(crate) async fn alone_at(
+        &self,
+        operation: &'static str,
+        (path, wire): (&str, String),
+        options: &OpenOptions,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Reply>, Error> {
+        let mut walk = LinkWalk::at(self.place(), wire);
+        let replies = self.try_alone(&mut walk, options, steps).await;
         replies.map_err(|cause| cause.of(operation, path))
+    }
+
+    /// As [`Self::alone`], with the cause of a failure.
+    pub(crate) async fn alone_with(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Reply>, Cause> {
+        let wire = path::to_wire(path).map_err(|_| Cause::Status(Status::OBJECT_NAME_INVALID))?;
+        self.try_alone(&mut LinkWalk::at(self.place(), wire), options, steps)
+            .await
+    }
+
+    async fn try_alone(
+        &self,
+        walk: &mut LinkWalk<'_>,
+        options: &OpenOptions,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Reply>, Cause> {
+        loop {
+            let compound = compound_at(walk.path().to_owned(), options, steps.clone());
+            match self.start(compound, Memory::None).await.all().0 {
+                Err(cause) if walk.follow(&cause) => {}
+                replies => return replies,
+            }
+        }
     }
 
     pub(crate) fn compound(
@@ -450,14 +524,19 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Step>, Error> {
-        let create: Create = options.create_request(path::to_wire(path)?, None);
-        let close = Step::Close {
-            file: FileRef::Previous,
-            query: false,
-        };
-        let compound = [Step::Create(create)].into_iter().chain(steps);
-        Ok(compound.chain([close]).collect())
+        Ok(compound_at(path::to_wire(path)?, options, steps))
     }
+}
+
+/// A compound that opens a path in the form of the protocol, executes the steps and closes it.
+pub(crate) fn compound_at(wire: String, options: &OpenOptions, steps: Vec<Step>) -> Vec<Step> {
+    let create: Create = options.create_request(wire, None);
+    let close = Step::Close {
+        file: FileRef::Previous,
+        query: false,
+    };
+    let compound = [Step::Create(create)].into_iter().chain(steps);
+    compound.chain([close]).collect()
 }
 
 /// The reply to the CREATE of a compound.

@@ -10,7 +10,8 @@ use crate::file::io::written;
 use crate::io::call::Memory;
 use crate::metadata::Changes;
 use crate::open_options::OpenOptions;
-use crate::share::{Share, WHOLE_BYTES_MAX, set};
+use crate::share::{Share, WHOLE_BYTES_MAX, compound_at, set};
+use crate::symlink::LinkWalk;
 
 /// Options of [`Share::write`], which writes a whole file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,17 +117,26 @@ impl Share {
         let change = options
             .changes
             .map(|changes| set(FileInfoClass::BASIC.0, changes.encode()));
-        let steps = write.into_iter().chain(change).collect();
-        let steps = match self.compound(path, &open_options(options), steps) {
-            Ok(steps) => steps,
+        let steps: Vec<Step> = write.into_iter().chain(change).collect();
+        let mut walk = match LinkWalk::new(self.place(), path) {
+            Ok(walk) => walk,
             Err(error) => return (false, Err(error)),
         };
-        let memory = Memory::Source(Region::from(bytes).into());
-        let (lacks_data, result) = match self.start(steps, memory).await.replies {
-            Ok(replies) => outcome(replies, length as usize),
-            Err(cause) => (false, Err(cause)),
-        };
-        (lacks_data, result.map_err(|cause| cause.of("write", path)))
+        let mut memory = Memory::Source(Region::from(bytes).into());
+        loop {
+            let wire = walk.path().to_owned();
+            let compound = compound_at(wire, &open_options(options), steps.clone());
+            let done = self.start(compound, memory).await;
+            let (lacks_data, result) = match done.replies {
+                Ok(replies) => outcome(replies, length as usize),
+                Err(cause) => (false, Err(cause)),
+            };
+            memory = done.memory;
+            match result {
+                Err(cause) if !lacks_data && walk.follow(&cause) => {}
+                result => return (lacks_data, result.map_err(|cause| cause.of("write", path))),
+            }
+        }
     }
 }
 

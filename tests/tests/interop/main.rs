@@ -18,6 +18,7 @@ mod cli_syncs_trees;
 mod client_copies_on_the_server;
 mod client_examples_work;
 mod client_fits_its_requests;
+mod client_keeps_metadata;
 mod client_keeps_names;
 mod client_keeps_opens;
 mod client_lists_large_directories;
@@ -100,6 +101,7 @@ const MODULES: &[Module] = modules! {
     client_copies_on_the_server;
     client_examples_work;
     client_fits_its_requests: every_transport;
+    client_keeps_metadata;
     client_keeps_names;
     client_keeps_opens;
     client_lists_large_directories;

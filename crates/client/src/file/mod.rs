@@ -15,8 +15,10 @@ use proto::client::request::{
 use proto::client::{Request, Step};
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState as Rights;
+use wire::fscc::{
+    FileAttributeTagInformation, FileInternalInformation, FileNetworkOpenInformation,
+};
 use wire::fscc::{FileEndOfFileInformation, FileInfoClass, FileStandardInformation, InfoType};
-use wire::fscc::{FileInternalInformation, FileNetworkOpenInformation};
 use wire::fsctl::CtlCode;
 use wire::tree_connect::ShareType;
 use wire::{FileId, Status};
@@ -29,9 +31,12 @@ use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::share::Share;
+use crate::symlink::LinkWalk;
 
 /// Length of FileNetworkOpenInformation in bytes. \[MS-FSCC\] 2.4.29
 const NETWORK_OPEN_LEN: u32 = 56;
+/// Length of the first query for a list in bytes: one credit. \[MS-SMB2\] 3.1.5.2
+const LIST_LEN: u32 = 64 << 10;
 
 /// An open file or directory on a server. A clone is cheap and refers to the same open. Dropping
 /// the last clone closes the file in the background; [`close`](Self::close) waits for the response
@@ -69,21 +74,38 @@ impl Share {
     /// The file does not exist, exists already (with `create_new`), the user lacks the right, or
     /// another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
-        let wire = path::to_wire(path)?;
-        let (mut open, mut done) = self.try_open(&wire, options, false).await;
-        if open.is_refused(&done) {
-            // Another file has taken the place of the one with the lease of the path.
-            (open, done) = self.try_open(&wire, options, true).await;
-        }
-        let was_repeated = done.was_repeated;
-        match done.only().0 {
-            Ok(Reply::Created(created)) => Ok(File::new(self, path, (&created, open), options)),
-            Ok(_) => Err(unexpected().of("open", path)),
-            Err(cause) if was_repeated && is_collision(&cause) => {
-                let why = "the connection was lost while the server created the file";
-                Err(Cause::Lost(why.into()).of("open", path))
+        self.open_at(path, path::to_wire(path)?, options).await
+    }
+
+    /// Opens the path `wire` in the form of the protocol. `path` is the one of the caller.
+    pub(crate) async fn open_at(
+        &self,
+        path: &str,
+        wire: String,
+        options: &OpenOptions,
+    ) -> Result<File, Error> {
+        let mut walk = LinkWalk::at(self.place(), wire);
+        loop {
+            let (mut open, mut done) = self.try_open(walk.path(), options, false).await;
+            if open.is_refused(&done) {
+                // Another file has taken the place of the one with the lease of the path.
+                (open, done) = self.try_open(walk.path(), options, true).await;
             }
-            Err(cause) => Err(cause.of("open", path)),
+            let was_repeated = done.was_repeated;
+            let cause = match done.only().0 {
+                Ok(Reply::Created(created)) => {
+                    return Ok(File::new(self, path, (&created, open), options));
+                }
+                Ok(_) => unexpected(),
+                Err(cause) if was_repeated && is_collision(&cause) => {
+                    let why = "the connection was lost while the server created the file";
+                    Cause::Lost(why.into())
+                }
+                Err(cause) => cause,
+            };
+            if !walk.follow(&cause) {
+                return Err(cause.of("open", path));
+            }
         }
     }
 
@@ -256,7 +278,16 @@ impl File {
             attributes: info.attributes,
         };
         let number = number.map(|number| number.index_number);
-        Ok(Metadata::from_attributes(&attributes, number))
+        let mut metadata = Metadata::from_attributes(&attributes, number);
+        if metadata.has_unknown_tag() {
+            let length = FileAttributeTagInformation::LEN as u32;
+            let done = self.query(FileInfoClass::ATTRIBUTE_TAG, length).await;
+            let tag = output(done).map_err(|cause| self.failed(operation, cause))?;
+            let tag = FileAttributeTagInformation::decode(&tag)
+                .map_err(|error| self.failed(operation, error.into()))?;
+            metadata.set_tag(tag.reparse_tag);
+        }
+        Ok(metadata)
     }
 
     /// Queries the current length of the file in bytes from the server.
@@ -294,6 +325,44 @@ impl File {
             length,
         };
         self.start(vec![step], Memory::None)
+    }
+
+    /// Queries information of any length. Servers return the first part of a list that does not fit
+    /// (BUFFER_OVERFLOW), or refuse the query; then a second one has the longest buffer.
+    pub(crate) async fn query_all(
+        &self,
+        info_type: InfoType,
+        class: u8,
+        additional: u32,
+    ) -> Result<Vec<u8>, Cause> {
+        let longest = self.share().session().negotiated().negotiated.max_transact;
+        for length in [LIST_LEN.min(longest), longest] {
+            let step = Step::QueryInfo {
+                file: self.file(),
+                info_type,
+                class,
+                additional,
+                length,
+            };
+            match self.start(vec![step], Memory::None).await.only().0 {
+                Ok(Reply::Output(bytes, false)) => return Ok(bytes),
+                Ok(Reply::Output(..)) => {}
+                Ok(_) => return Err(unexpected()),
+                Err(cause) if Self::is_too_short(&cause) => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Err(Cause::Unsendable(
+            "the information is too long for one response",
+        ))
+    }
+
+    /// Whether a query failed because its buffer is too short.
+    pub(crate) fn is_too_short(cause: &Cause) -> bool {
+        matches!(
+            cause.status(),
+            Some(Status::BUFFER_TOO_SMALL | Status::BUFFER_OVERFLOW | Status::INFO_LENGTH_MISMATCH)
+        )
     }
 
     /// Truncates or extends the file to `len` bytes. New bytes are zeros.
@@ -394,7 +463,7 @@ impl File {
         self.ask("close", step).await.map(drop)
     }
 
-    async fn set(
+    pub(crate) async fn set(
         &self,
         operation: &'static str,
         class: FileInfoClass,
@@ -410,7 +479,7 @@ impl File {
         self.ask(operation, step).await.map(drop)
     }
 
-    async fn ask(&self, operation: &'static str, step: Step) -> Result<Reply, Error> {
+    pub(crate) async fn ask(&self, operation: &'static str, step: Step) -> Result<Reply, Error> {
         let (reply, _) = self.start(vec![step], Memory::None).await.only();
         reply.map_err(|cause| self.failed(operation, cause))
     }

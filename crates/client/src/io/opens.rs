@@ -129,7 +129,8 @@ impl OpenState {
         let Some(rest) = name.strip_prefix(from) else {
             return false;
         };
-        if !rest.is_empty() && !rest.starts_with('\\') {
+        // Directories end with `\`, files with the name of a stream.
+        if !rest.is_empty() && !rest.starts_with(['\\', ':']) {
             return false;
         }
         *name = format!("{to}{rest}");
