@@ -19,7 +19,7 @@ use crate::transfer::{Item, Transfer, TransferArguments};
 /// Options of get, put and cp.
 #[derive(Debug, Args)]
 pub(crate) struct CopyArguments {
-    /// Copy directories with their contents.
+    /// Copy directories with their contents. --archive implies it.
     #[arg(short, long)]
     recursive: bool,
     /// Keep the times of files; between servers also their attributes.
@@ -91,11 +91,12 @@ impl CopyArguments {
     /// Fails if an option is not possible with a stream, which has no times and can be read only
     /// once.
     fn check_stream(&self, name: &str) -> Outcome {
-        let wants_more = self.preserve || self.transfer.reads_source_again();
+        let wants_more =
+            self.preserve || self.transfer.archive() || self.transfer.reads_source_again();
         match wants_more {
             true => Err(Failure::usage(
                 name,
-                "is a stream: --preserve, --continue and --verify are not possible",
+                "is a stream: --preserve, --archive, --continue and --verify are not possible",
             )),
             false => Ok(()),
         }
@@ -183,9 +184,13 @@ fn item(
     target: &FilePath,
     is_directory: bool,
 ) -> Outcome<Item> {
-    let info = found.info()?;
+    let info = match arguments.transfer.links() {
+        true => found.own_info()?,
+        false => found.info()?,
+    };
     let source = found.path;
-    if info.is_directory() && !arguments.recursive {
+    let is_recursive = arguments.recursive || arguments.transfer.archive();
+    if info.is_directory() && !is_recursive {
         return Err(Failure::usage(
             source,
             "is a directory: give -r to copy it with its contents",

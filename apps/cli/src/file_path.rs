@@ -15,7 +15,7 @@ use wire::upcase::upcased;
 pub(crate) use expanded::ExpandedPath;
 pub(crate) use local::info_of as local_info;
 pub(crate) use local_path::LocalPath;
-pub(crate) use remote::{RemotePath, changes, info_of};
+pub(crate) use remote::{KEPT_ATTRIBUTES, RemotePath, changes, info_of};
 
 use crate::failure::{Failure, Outcome};
 use crate::location::shown;

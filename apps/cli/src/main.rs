@@ -3,6 +3,7 @@
 // `output::note` writes to standard error: whole lines, and no panic if the disk is full.
 #![deny(clippy::print_stderr)]
 
+mod archive;
 mod bench;
 mod cat;
 mod client_failure;
@@ -13,6 +14,7 @@ mod copying;
 mod cp;
 mod credentials;
 mod describe;
+mod descriptor;
 mod df;
 mod du;
 mod exit;

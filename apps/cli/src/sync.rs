@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Do not set the times of files. The next sync then transfers them again.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "archive")]
     no_preserve: bool,
     #[command(flatten)]
     transfer: TransferArguments,

@@ -1,6 +1,6 @@
 //! Paths on this machine.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -38,8 +38,13 @@ impl LocalPath {
     }
 
     /// The SMB name of a local name.
-    pub(super) fn smb_name(&self, local: &OsStr) -> Result<String, NameError> {
+    pub(crate) fn smb_name(&self, local: &OsStr) -> Result<String, NameError> {
         Ok(self.names.to_server(local)?.into_owned())
+    }
+
+    /// The local name for an SMB name.
+    pub(crate) fn local_name(&self, name: &str) -> Result<OsString, NameError> {
+        Ok(self.names.to_local(name)?.into_owned())
     }
 
     /// The SMB name of the last component. A name without one has replacement characters.

@@ -17,7 +17,7 @@ use crate::names::from_server;
 use crate::session_key::is_one_session;
 
 /// The attributes that a copy keeps. The file system of the target sets all others.
-const KEPT_ATTRIBUTES: u32 = FileAttributes::READONLY.0
+pub(crate) const KEPT_ATTRIBUTES: u32 = FileAttributes::READONLY.0
     | FileAttributes::HIDDEN.0
     | FileAttributes::SYSTEM.0
     | FileAttributes::ARCHIVE.0;
@@ -159,7 +159,7 @@ impl RemotePath {
         for entry in entries.by_ref() {
             let entry = match entry {
                 Ok(entry) => Ok(Entry {
-                    info: info_of(&entry.metadata),
+                    info: info_of(&self.with_tag(directory, &entry)),
                     name: entry.name,
                 }),
                 // The listing continues with the next entry.
@@ -175,6 +175,20 @@ impl RemotePath {
         }
         // An open directory would keep its parent from being removed.
         entries.close().map_err(self.failed())
+    }
+
+    /// The metadata of an entry. A listing without file ids does not show the tag of a reparse
+    /// point, which says whether it is a link.
+    fn with_tag(&self, directory: &str, entry: &smbeam_client::Entry) -> Metadata {
+        if entry.metadata.reparse_tag.is_some() {
+            return entry.metadata;
+        }
+        let path = match directory {
+            "" => entry.name.clone(),
+            directory => format!("{directory}/{}", entry.name),
+        };
+        let found = self.share.symlink_metadata(&path).wait();
+        found.unwrap_or(entry.metadata)
     }
 
     pub(super) fn create_directory(&self) -> Outcome<bool> {
@@ -308,7 +322,9 @@ pub(crate) fn changes(info: &FileInfo, source_is_remote: bool) -> Changes {
 
 /// Converts the metadata of a file on a server.
 pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
-    let kind = if metadata.is_link() {
+    let kind = if metadata.is_special() {
+        Kind::Other
+    } else if metadata.is_link() {
         Kind::Link
     } else if metadata.is_dir() {
         Kind::Directory

@@ -38,6 +38,14 @@ pub(crate) struct TransferArguments {
         value_parser = LocalNames::parse
     )]
     map_names: LocalNames,
+    /// Keep everything that belongs to a file: times, attributes, named streams, extended
+    /// attributes, links, and between servers owners and permissions. On this machine they are
+    /// stored so that an upload with --archive restores them.
+    #[arg(short, long, conflicts_with = "follow")]
+    archive: bool,
+    /// Copy symbolic links as links. Without it, links inside directories are skipped.
+    #[arg(long, conflicts_with = "follow")]
+    links: bool,
     /// Follow local symbolic links. Without it, links inside directories are skipped.
     #[arg(long)]
     follow: bool,
@@ -57,6 +65,16 @@ impl TransferArguments {
         self.resume || self.verify
     }
 
+    /// Whether everything that belongs to a file is kept.
+    pub(crate) fn archive(&self) -> bool {
+        self.archive
+    }
+
+    /// Whether links are copied as links.
+    pub(crate) fn links(&self) -> bool {
+        self.archive || self.links
+    }
+
     /// How names pass between this machine and servers.
     pub(crate) fn names(&self) -> LocalNames {
         self.map_names
@@ -73,7 +91,9 @@ impl TransferArguments {
             compare: Compare::Never,
             delete: false,
             dry_run: false,
-            preserve,
+            preserve: preserve || self.archive,
+            archive: self.archive,
+            links: self.links(),
             follow: self.follow,
             resume: self.resume,
             atomic: self.atomic,

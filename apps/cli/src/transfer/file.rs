@@ -24,6 +24,9 @@ impl Transfer<'_> {
         if old.is_some_and(FileInfo::is_directory) {
             return Err(is_directory(target));
         }
+        if self.policy.archive {
+            return self.copy_archived(item, old, read);
+        }
         match (source, target) {
             (FilePath::Remote(source), FilePath::Local(target)) => {
                 self.download(source, info, target, old, read)

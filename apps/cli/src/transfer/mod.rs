@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 mod compare;
 mod download;
+mod extras;
 mod file;
 mod holes;
 mod item;

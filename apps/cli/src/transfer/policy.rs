@@ -24,6 +24,10 @@ pub(crate) struct Policy {
     pub(crate) dry_run: bool,
     /// Whether to copy times and attributes.
     pub(crate) preserve: bool,
+    /// Whether to copy streams, extended attributes and security descriptors as well.
+    pub(crate) archive: bool,
+    /// Whether to copy links as links.
+    pub(crate) links: bool,
     /// Whether to follow local symbolic links.
     pub(crate) follow: bool,
     /// Whether to resume an interrupted transfer.

@@ -8,7 +8,7 @@ use super::recover::RECONNECTS_MAX;
 use super::{Compare, Item, Transfer};
 use crate::exit::Exit;
 use crate::failure::Outcome;
-use crate::file_path::{FileInfo, FilePath, RemotePath};
+use crate::file_path::{FileInfo, FilePath, Kind, RemotePath};
 use crate::progress::Action;
 
 /// A file in the queue.
@@ -64,7 +64,9 @@ impl Transfer<'_> {
     pub(super) fn queued(&self, item: Item, old: Existing) -> QueuedFile {
         let is_read = item.source.is_remote() && !item.target.is_remote();
         // A comparison of contents reads each file by itself.
-        let is_needed = !self.policy.dry_run && self.policy.compare != Compare::Contents;
+        let is_needed = !self.policy.dry_run
+            && self.policy.compare != Compare::Contents
+            && !self.is_copied_link(&item.source, &item.info);
         let message_bytes = match is_read && is_needed && self.is_small(item.info.size) {
             true => self.policy.request_bytes(),
             false => 0,
@@ -134,9 +136,15 @@ impl Transfer<'_> {
     }
 
     fn transfer(&self, file: &mut QueuedFile) -> Outcome {
+        if self.is_copied_link(&file.item.source, &file.item.info) {
+            return self.copy_link(&file.item, file.old);
+        }
         if !self.is_due(file)? {
-            self.progress.unchanged();
-            return Ok(());
+            let old = match &file.old {
+                Existing::Known(old) => old.as_ref(),
+                Existing::Unknown => None,
+            };
+            return self.refresh(&file.item, old);
         }
         let QueuedFile { item, old, .. } = file;
         let old = match old {
@@ -152,6 +160,23 @@ impl Transfer<'_> {
             return Ok(());
         }
         self.copy_file(item, old, file.read.take())
+    }
+
+    /// Looks for the existing target. Where links are copied, a link is replaced, and its target
+    /// stays.
+    fn lookup_target(&self, target: &FilePath) -> Outcome<Option<FileInfo>> {
+        if !self.policy.links {
+            return target.lookup(true);
+        }
+        match target.lookup(false)? {
+            Some(old) if old.kind == Kind::Link => {
+                if !self.policy.dry_run {
+                    target.force_remove(Kind::Link)?;
+                }
+                Ok(None)
+            }
+            old => Ok(old),
+        }
     }
 
     /// Whether the server itself reports a conflict with the existing target. Then the check of the
@@ -170,7 +195,7 @@ impl Transfer<'_> {
         }
         let old = match file.old {
             Existing::Known(old) => old,
-            Existing::Unknown => item.target.lookup(true)?,
+            Existing::Unknown => self.lookup_target(&item.target)?,
         };
         file.old = Existing::Known(old);
         match &old {

@@ -14,6 +14,7 @@ use smbeam_client::transfer::TransferOptions;
 use super::part;
 use super::part_key::PartKey;
 use super::policy::Policy;
+use crate::archive::Losses;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, RemotePath};
 use crate::interrupt::Interrupt;
@@ -40,6 +41,8 @@ pub(crate) struct Transfer<'a> {
     /// Whether an upload of a small file has found its name in use. Then others will, because the
     /// tree was uploaded before.
     pub(super) replaces_files: Arc<AtomicBool>,
+    /// What the target cannot hold, with `--archive`.
+    pub(super) losses: Arc<Losses>,
     /// The secret for the names of incomplete files, after its first use.
     part_key: Arc<OnceLock<PartKey>>,
 }
@@ -60,6 +63,7 @@ impl<'a> Transfer<'a> {
             large: Arc::new(Permits::new(LARGE_AT_ONCE)),
             reconnecting: Arc::default(),
             replaces_files: Arc::default(),
+            losses: Arc::default(),
             part_key: Arc::default(),
         }
     }
@@ -70,11 +74,25 @@ impl<'a> Transfer<'a> {
         // A file that is written under its final name cannot be resumed, because its old and new
         // data look alike.
         policy.resume |= !policy.in_place;
+        self.with(policy)
+    }
+
+    /// The same transfer of the data alone.
+    pub(super) fn plain(&self) -> Self {
+        self.with(Policy {
+            archive: false,
+            preserve: false,
+            ..self.policy.clone()
+        })
+    }
+
+    fn with(&self, policy: Policy) -> Self {
         Self {
             policy,
             large: Arc::clone(&self.large),
             reconnecting: Arc::clone(&self.reconnecting),
             replaces_files: Arc::clone(&self.replaces_files),
+            losses: Arc::clone(&self.losses),
             part_key: Arc::clone(&self.part_key),
             ..*self
         }

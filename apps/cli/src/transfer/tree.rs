@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use wire::upcase::upcased;
 
+use super::extras::without_data;
 use super::item::Item;
 use super::pool::{self, InitialJobs, Queue};
 use super::queued::{Existing, QueuedFile};
@@ -64,6 +65,7 @@ impl Job {
 
 /// A directory during the transfer of its entries. Its times are set at the end.
 struct Directory {
+    source: FilePath,
     target: FilePath,
     info: FileInfo,
     source_is_remote: bool,
@@ -89,6 +91,7 @@ impl Transfer<'_> {
         pool::run_together(at_once, first, Job::can_join, &|jobs, queue| {
             self.work_all(jobs, queue);
         });
+        self.losses.report(self.report);
         if self.interrupt.is_raised() {
             self.report.failed(&Failure::interrupted("transfer"));
             self.report
@@ -159,6 +162,7 @@ impl Transfer<'_> {
             return job.parent;
         }
         let directory = Arc::new(Directory {
+            source: job.source.clone(),
             target: job.target,
             info: job.info,
             source_is_remote: job.source.is_remote(),
@@ -187,7 +191,7 @@ impl Transfer<'_> {
             ));
         }
         let target = &directory.target;
-        let is_new = self.repeated(target, || self.make(target))?;
+        let is_new = self.repeated(target, || self.make(target, depth))?;
         let mut target_entries = match is_new {
             true => TargetEntries::default(),
             false => self.repeated(target, || self.present(target))?,
@@ -249,8 +253,16 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Creates a directory, or prints that it would. Returns whether it is new.
-    fn make(&self, target: &FilePath) -> Outcome<bool> {
+    /// Creates a directory, or prints that it would. Returns whether it is new. Where links are
+    /// copied, a link is no directory: an earlier copy of a hostile tree could lead elsewhere.
+    fn make(&self, target: &FilePath, depth: u32) -> Outcome<bool> {
+        if self.policy.links
+            && depth > 0
+            && let Some(old) = target.lookup(false)?
+            && old.kind == Kind::Link
+        {
+            self.replace(target, &old)?;
+        }
         if self.policy.dry_run {
             let is_new = target.lookup(true)?.is_none();
             if is_new {
@@ -388,10 +400,32 @@ impl Transfer<'_> {
                 "another name in this directory has the same form on this machine",
             ));
         }
+        if self.is_copied_link(&path, &entry.info) {
+            let info = without_data(entry.info);
+            if let Existing::Known(Some(info)) = old
+                && info.is_directory()
+            {
+                self.replace(&target, &info)?;
+                old = Existing::Known(None);
+            }
+            self.queue_file(path, info, target, old, directory, queue);
+            return Ok(());
+        }
         // Links and special files are not copied, so they replace nothing.
         if matches!(entry.info.kind, Kind::Link | Kind::Other) {
             self.skip(&path, entry.info.kind);
             return Ok(());
+        }
+        if let Existing::Known(Some(info)) = old
+            && info.kind == Kind::Link
+            && self.policy.links
+            && !entry.info.is_directory()
+        {
+            // The copy replaces the link, and does not write to its target.
+            if !self.policy.dry_run {
+                target.force_remove(Kind::Link)?;
+            }
+            old = Existing::Known(None);
         }
         if let Existing::Known(Some(info)) = old
             && info.is_directory() != entry.info.is_directory()
@@ -439,9 +473,13 @@ impl Transfer<'_> {
     fn skip(&self, path: &FilePath, kind: Kind) {
         let why = match kind {
             Kind::Link if !path.is_remote() => {
-                "a symbolic link is skipped (--follow copies its target)"
+                "a symbolic link is skipped (--links copies it, --follow copies its target)"
             }
-            Kind::Link => "a link on the server is skipped",
+            Kind::Link => "a link on the server is skipped (--links copies it)",
+            _ if self.policy.archive => {
+                let why = "only files, directories and links are copied";
+                return self.losses.add(path, "special file", why);
+            }
             _ => "neither a file nor a directory: skipped",
         };
         self.report.note(&format!("{path}: {why}"));
@@ -500,9 +538,18 @@ impl Transfer<'_> {
         let mut next = directory;
         while let Some(mut directory) = next.and_then(Arc::into_inner) {
             if self.policy.preserve && !self.policy.dry_run && !self.is_over() {
-                let set = self.reconnect([&mut directory.target]).and_then(|_| {
-                    let Directory { target, info, .. } = &directory;
-                    target.set_info(info, directory.source_is_remote)
+                let Directory { source, target, .. } = &mut directory;
+                let set = self.reconnect([source, target]).and_then(|_| {
+                    let Directory {
+                        source,
+                        target,
+                        info,
+                        ..
+                    } = &directory;
+                    match self.policy.archive {
+                        true => self.copy_extras(source, info, target, None),
+                        false => target.set_info(info, directory.source_is_remote),
+                    }
                 });
                 if let Err(failure) = set {
                     self.report.failed(&failure);
