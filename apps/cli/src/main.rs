@@ -3,6 +3,7 @@
 // `output::note` writes to standard error: whole lines, and no panic if the disk is full.
 #![deny(clippy::print_stderr)]
 
+mod acl;
 mod archive;
 mod bench;
 mod cat;
@@ -110,6 +111,9 @@ enum Command {
     Df(df::Arguments),
     /// Find files by name, kind, size and time.
     Find(find::Arguments),
+    /// Show and change owners, groups and access control lists (permissions).
+    #[command(subcommand)]
+    Acl(acl::Command),
     /// Watch a directory for changes.
     Watch(watch::Arguments),
     /// List the shares of a server.
@@ -140,6 +144,8 @@ fn main() -> ExitCode {
     if let Some((name, command)) = matches.subcommand()
         && name != "serve"
     {
+        // The options of `acl get` are those of `get`.
+        let (_, command) = command.subcommand().unwrap_or((name, command));
         log::start(command);
     }
     let result = match cli.command {
@@ -165,6 +171,7 @@ fn main() -> ExitCode {
         Command::Du(arguments) => return client("du", |report| du::run(&arguments, report)),
         Command::Df(arguments) => return client("df", |report| df::run(&arguments, report)),
         Command::Find(arguments) => return client("find", |report| find::run(&arguments, report)),
+        Command::Acl(command) => return client("acl", |report| acl::run(&command, report)),
         Command::Watch(arguments) => {
             return client("watch", |report| watch::run(&arguments, report));
         }

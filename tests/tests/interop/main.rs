@@ -10,6 +10,7 @@ mod bad_input_disturbs_no_other_client;
 mod bad_input_over_smbdirect_disturbs_no_other_client;
 mod bench_measures_servers;
 mod certificates_decide_over_quic;
+mod cli_changes_permissions;
 mod cli_keeps_metadata;
 mod cli_loses_no_files;
 mod cli_moves_files;
@@ -94,6 +95,7 @@ const MODULES: &[Module] = modules! {
     bad_input_over_smbdirect_disturbs_no_other_client;
     bench_measures_servers: alone;
     certificates_decide_over_quic;
+    cli_changes_permissions;
     cli_keeps_metadata;
     cli_loses_no_files;
     cli_moves_files;
