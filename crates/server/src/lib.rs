@@ -51,6 +51,6 @@ pub use findings::{Finding, findings, log_findings, unix_account_warning};
 pub use listening::Listening;
 pub use observer::Observer;
 pub use start::{Server, check};
+pub use unix_account::{AccountError, account_name, may_assume_identities};
 /// The extended attribute in which Samba stores DOS attributes and the time of creation.
 pub use vfs::dosattrib;
-pub use unix_account::{AccountError, account_name, may_assume_identities};

@@ -25,7 +25,8 @@ fn rig(peer: Peer) -> Result<Rig> {
 }
 
 fn write(share: &Share, path: &str, bytes: &[u8]) -> Result<()> {
-    let written = share.write(path, bytes.to_vec(), &WriteOptions::default());
+    let options = WriteOptions::default();
+    let written = share.write(path, bytes.to_vec(), &options);
     Ok(written.wait()?)
 }
 
