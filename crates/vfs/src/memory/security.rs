@@ -9,7 +9,7 @@ use wire::security::{SecurityDescriptor, SecurityInformation, Sid};
 
 use super::State;
 use super::tree::{Location, Node, NodeId};
-use crate::security::{self, Creator, Owners};
+use crate::security::{self, Creator, Owners, PosixAcl};
 
 /// The nine permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
@@ -25,7 +25,10 @@ impl State {
         let node = self.tree.node(id);
         let of_mode = || {
             let is_directory = self.tree.metadata(id, "").is_directory();
-            SecurityDescriptor::from_unix_mode(node.uid, node.gid, node.mode, is_directory)
+            let (uid, gid) = (node.uid, node.gid);
+            let list = PosixAcl::of_mode(node.mode);
+            let default = is_directory.then(PosixAcl::default);
+            security::describe(Owners { uid, gid }, &list, default.as_ref())
         };
         node.security.as_deref().cloned().unwrap_or_else(of_mode)
     }

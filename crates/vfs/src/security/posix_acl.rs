@@ -74,6 +74,7 @@ impl PosixAcl {
     }
 
     /// Whether the list has no more than the mode of a file can express.
+    #[cfg(test)]
     pub(crate) fn is_mode(&self) -> bool {
         let is_basic =
             |entry: &Entry| matches!(entry.tag, Tag::UserObj | Tag::GroupObj | Tag::Other);

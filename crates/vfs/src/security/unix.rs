@@ -26,6 +26,10 @@ const OWNER_OF_FILE: u16 = 0o4;
 /// Permissions that the owner of a directory always gets, as in Samba.
 const OWNER_OF_DIRECTORY: u16 = 0o7;
 
+/// The rights that the owner of a file has with any mode: chmod(2) and chown(2). A client that adds
+/// an entry to the list would take them from the owner if the list did not show them.
+const OF_OWNER: AccessMask = AccessMask(AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0);
+
 /// The SIDs that every user of the server has.
 const EVERYONE: [Sid; 4] = [
     Sid::EVERYONE,
@@ -44,9 +48,6 @@ pub(crate) fn describe(
     let Owners { uid, gid } = owners;
     let is_directory = default.is_some();
     let default = default.filter(|list| !list.entries().is_empty());
-    if access.is_mode() && default.is_none() {
-        return SecurityDescriptor::from_unix_mode(uid, gid, access.mode(), is_directory);
-    }
     let (owner, group) = (Sid::unix_user(uid), Sid::unix_group(gid));
     let mut dacl = Acl::new();
     let mut push = |list: &PosixAcl, owner, group, flags| {
@@ -55,7 +56,10 @@ pub(crate) fn describe(
                 continue;
             };
             let bits = masked(list, *entry);
-            let mask = AccessMask::from_unix_permissions(bits.into(), is_directory);
+            let mut mask = AccessMask::from_unix_permissions(bits.into(), is_directory);
+            if entry.tag == Tag::UserObj {
+                mask |= OF_OWNER;
+            }
             // Lists of Linux with more entries than fit exist on no file system.
             let _ = dacl.push(Ace::allow(sid, mask, flags));
         }
@@ -318,6 +322,10 @@ mod tests {
         assert_eq!(text(&mode, Some(&default)), expected);
         let of_mode = SecurityDescriptor::from_unix_mode(7, 8, 0o750, true);
         assert_eq!(describe(OWNERS, &mode, Some(&PosixAcl::default())), of_mode);
+        // The owner changes mode and group with any mode.
+        let expected = "O:S-1-22-1-7G:S-1-22-2-8D:P(A;;0x1e0089;;;S-1-22-1-7)\
+                        (A;;FR;;;S-1-22-2-8)(A;;;;;WD)";
+        assert_eq!(text(&PosixAcl::of_mode(0o440), None), expected);
     }
 
     #[test]

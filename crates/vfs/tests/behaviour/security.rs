@@ -55,7 +55,7 @@ pub(crate) fn a_file_without_a_descriptor_has_that_of_its_mode(share: &Share) {
     let found = get(share, file);
     let expected = sddl(
         share,
-        "O:USERG:GROUPD:P(A;;0x12019f;;;USER)(A;;FR;;;GROUP)(A;;FR;;;WD)",
+        "O:USERG:GROUPD:P(A;;0x1e019f;;;USER)(A;;FR;;;GROUP)(A;;FR;;;WD)",
     );
     assert_eq!(found, expected);
 }
@@ -157,7 +157,7 @@ pub(crate) fn new_files_inherit(share: &Share) {
     assert_dacl(share, below.file, expected);
     set(share, directory, DACL, "D:(A;;FA;;;USER)").expect("a new list");
     let plain = create_in(share, "d/g", KindWanted::File).expect("a new file");
-    let expected = "D:P(A;;0x12019f;;;USER)(A;;FR;;;GROUP)(A;;FR;;;WD)";
+    let expected = "D:P(A;;0x1e019f;;;USER)(A;;FR;;;GROUP)(A;;FR;;;WD)";
     assert_dacl(share, plain.file, expected);
     assert_dacl(share, file.file, "D:AI(A;ID;FA;;;USER)(A;ID;FR;;;WD)");
 }
@@ -192,7 +192,7 @@ pub(crate) fn the_mode_wins_if_it_changes_later(share: &Share) {
     assert_dacl(
         share,
         file,
-        "D:P(A;;0x12019f;;;USER)(A;;;;;GROUP)(A;;FR;;;WD)",
+        "D:P(A;;0x1e019f;;;USER)(A;;;;;GROUP)(A;;FR;;;WD)",
     );
     assert!(share.open_for("f", AccessMask::FILE_WRITE_DATA).is_ok());
 }
