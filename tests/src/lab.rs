@@ -7,6 +7,7 @@
 use std::env;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,6 +37,8 @@ const ENTER: &str = include_str!("lab/enter.sh");
 #[derive(Clone, Debug)]
 pub struct Lab {
     root: PathBuf,
+    /// The directory with other files of users and groups.
+    accounts: Option<PathBuf>,
 }
 
 /// A part of the lab, built and stamped on its own.
@@ -100,7 +103,21 @@ impl Lab {
     pub fn at(directory: &Path) -> Lab {
         Lab {
             root: directory.join("root"),
+            accounts: None,
         }
+    }
+
+    /// The lab with more users and groups of Unix: lines of passwd(5) and group(5). `directory`
+    /// receives the files, and must be in the directory that the lab shares with the host.
+    pub fn with_accounts(&self, directory: &Path, users: &str, groups: &str) -> io::Result<Lab> {
+        for (name, lines) in [("passwd", users), ("group", groups)] {
+            let known = fs::read_to_string(self.root.join("etc").join(name))?;
+            fs::write(directory.join(name), format!("{known}{lines}"))?;
+        }
+        Ok(Lab {
+            accounts: Some(directory.into()),
+            ..self.clone()
+        })
     }
 
     /// The root file system of the peers.
@@ -150,6 +167,9 @@ impl Lab {
             "enter",
         ]);
         command.arg(&self.root);
+        if let Some(directory) = &self.accounts {
+            command.arg("--accounts").arg(directory);
+        }
         command.args(["--bind", SHARED_DIRECTORY]);
         command.args([
             "env",

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddrV4;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::ntlm;
 use crate::raw::{self, HEADER_BYTES, Raw, Reaction, frame, session_setup_body, status};
@@ -19,6 +19,8 @@ pub const ACCESS_READ: u32 = 0x0012_0089;
 
 const MORE_PROCESSING_REQUIRED: u32 = 0xc000_0016;
 const PENDING: u32 = 0x0000_0103;
+/// Name of the create context for the maximal access. [MS-SMB2] 2.2.13.2
+const MAXIMAL_ACCESS: &[u8] = b"MxAc";
 const FLAG_RELATED: u32 = 0x0000_0004;
 /// Enough for every pipeline that a test builds.
 const CREDITS_ASKED: u16 = 512;
@@ -245,6 +247,45 @@ impl Request {
         Request { command: 5, body }
     }
 
+    /// The same for a CREATE that also asks for the maximal access. [MS-SMB2] 2.2.13.2.5
+    #[must_use]
+    pub fn with_maximal_access(mut self) -> Request {
+        self.body.resize(self.body.len().next_multiple_of(8), 0);
+        let offset = u32::try_from(HEADER_BYTES + self.body.len()).unwrap_or(u32::MAX);
+        let mut context = [0; 24];
+        // The offset and the length of the name; there are no data.
+        context[4..8].copy_from_slice(&[16, 0, 4, 0]);
+        context[16..20].copy_from_slice(MAXIMAL_ACCESS);
+        self.body[48..52].copy_from_slice(&offset.to_le_bytes());
+        self.body[52..56].copy_from_slice(&24_u32.to_le_bytes());
+        self.body.extend_from_slice(&context);
+        self
+    }
+
+    /// Asks for the access rights of an open: FileAccessInformation. [MS-FSCC] 2.4.1
+    pub fn granted_access(file: FileId) -> Request {
+        let mut body = vec![41, 0, 1, 8, 4, 0, 0, 0];
+        body.extend_from_slice(&[0; 16]);
+        body.extend_from_slice(&file.0);
+        body.push(0);
+        Request { command: 16, body }
+    }
+
+    /// Sets the parts of a security descriptor that `parts` selects. [MS-SMB2] 2.2.39
+    pub fn set_security(file: FileId, parts: u32, descriptor: &[u8]) -> Request {
+        let mut body = vec![33, 0, 3, 0];
+        body.extend_from_slice(
+            &u32::try_from(descriptor.len())
+                .unwrap_or(u32::MAX)
+                .to_le_bytes(),
+        );
+        body.extend_from_slice(&[96, 0, 0, 0]);
+        body.extend_from_slice(&parts.to_le_bytes());
+        body.extend_from_slice(&file.0);
+        body.extend_from_slice(descriptor);
+        Request { command: 17, body }
+    }
+
     /// Closes a file. [MS-SMB2] 2.2.15
     pub fn close(file: FileId) -> Request {
         let body = [&[24, 0, 0, 0, 0, 0, 0, 0], &file.0[..]].concat();
@@ -298,7 +339,25 @@ impl Response {
         }
     }
 
-    /// The bytes that a READ brought.
+    /// The maximal access in the response to a CREATE that asked for it. [MS-SMB2] 2.2.14.2.5
+    pub fn maximal_access(&self) -> Result<u32> {
+        let mut at = usize::try_from(self.number_at(144, 4))?;
+        loop {
+            let name = at + usize::try_from(self.number_at(at + 4, 2))?;
+            let data = at + usize::try_from(self.number_at(at + 10, 2))?;
+            let name = self.message.get(name..name + 4);
+            let name = name.context("no maximal access in the response")?;
+            if name == MAXIMAL_ACCESS {
+                ensure!(self.number_at(data, 4) == 0, "no maximal access: {self:?}");
+                return Ok(u32::try_from(self.number_at(data + 4, 4))?);
+            }
+            let next = usize::try_from(self.number_at(at, 4))?;
+            ensure!(next != 0, "no maximal access in the response");
+            at += next;
+        }
+    }
+
+    /// The bytes that a READ or a query brought.
     pub fn data(&self) -> &[u8] {
         if self.status != status::SUCCESS {
             return &[];

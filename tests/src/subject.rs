@@ -108,6 +108,8 @@ pub struct Share {
 pub struct Plan {
     /// Its shares.
     pub shares: Vec<Share>,
+    /// More users than [`USERS`]. The lab needs accounts with their names.
+    pub users: Vec<User>,
     /// Whether the server refuses requests without a signature.
     pub signing_required: bool,
     /// Whether the server refuses requests without encryption.
@@ -411,6 +413,10 @@ struct Site<'a> {
 }
 
 impl Site<'_> {
+    fn users(&self) -> impl Iterator<Item = &User> {
+        USERS.iter().chain(&self.plan.users)
+    }
+
     fn tcp(&self) -> SocketAddrV4 {
         self.addresses[0]
     }

@@ -1,6 +1,8 @@
-# Runs a command with another directory as its root: enter ROOT [--bind DIR]... CMD [ARG]...
+# Runs a command with another directory as its root: enter ROOT [--accounts DIR]
+# [--bind DIR]... CMD [ARG]...
 # Started in a separate mount namespace, so that the mounts end with the command and removing
-# ROOT is always safe. Each DIR is seen inside under the same path as outside.
+# ROOT is always safe. Each DIR after --bind is seen inside under the same path as outside. The one
+# after --accounts has the files passwd and group.
 set -eu
 cwd=$(pwd -P)
 root=$1
@@ -16,6 +18,12 @@ if [ -f "$root/etc/hosts" ]; then
     chmod 644 "$hosts"
     mount --bind "$hosts" "$root/etc/hosts"
     rm "$hosts"
+fi
+if [ "${1:-}" = --accounts ]; then
+    for file in passwd group; do
+        mount --bind "$2/$file" "$root/etc/$file"
+    done
+    shift 2
 fi
 while [ "${1:-}" = --bind ]; do
     mkdir -p "$root$2"

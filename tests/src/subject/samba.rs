@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Share, Site, USERS};
+use super::{Share, Site};
 use crate::lab::Lab;
 
 /// Writes the configuration and the users.
@@ -18,7 +18,7 @@ pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
         fs::create_dir(site.directory.join(directory))?;
     }
     fs::write(configuration(site), text(site))?;
-    for user in USERS {
+    for user in site.users() {
         let mut child = lab
             .command("smbpasswd")
             .arg("-c")

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use toml::{Table, Value};
 
 use super::binary;
-use super::{Share, Site, TRANSPORTS, USERS, well_known_addresses};
+use super::{Share, Site, TRANSPORTS, well_known_addresses};
 use crate::direct::port::rdma_directory;
 use crate::lab::is_root;
 
@@ -19,7 +19,7 @@ const FAILED_LOGIN_DELAY_MS: i64 = 100;
 /// Writes the configuration and the users.
 pub(super) fn prepare(site: &Site<'_>) -> Result<()> {
     fs::write(configuration(site), toml::to_string(&table(site))?)?;
-    for user in USERS {
+    for user in site.users() {
         let mut command = in_its_place(site, None)?;
         command
             .args(["user", "add", "--password-stdin", "--file"])

@@ -3,6 +3,7 @@
 //! `cargo xtask test interop` runs them in parallel, one process per case. By hand:
 //! `cargo test -p smbeam-tests --test interop -- FILTER...`; see `smbeam_tests::harness`.
 
+mod access_checks_agree_with_samba;
 mod acknowledged_writes_survive_a_kill;
 mod attacks_fail;
 mod bad_descriptors_disturb_no_other_client;
@@ -88,6 +89,7 @@ macro_rules! modules {
 }
 
 const MODULES: &[Module] = modules! {
+    access_checks_agree_with_samba;
     acknowledged_writes_survive_a_kill;
     attacks_fail: alone;
     bad_descriptors_disturb_no_other_client;
