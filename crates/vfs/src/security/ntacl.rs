@@ -183,6 +183,10 @@ impl Ndr<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use wire::access::AccessMask;
+    use wire::security::{Ace, AceFlags, Acl, Sid};
+
     use super::*;
 
     fn descriptor(sddl: &str) -> SecurityDescriptor {
@@ -281,15 +285,59 @@ mod tests {
         assert_eq!(NtAcl::decode(&[0xFF; 200]), None);
     }
 
-    #[test]
-    fn wild_bytes_do_not_panic() {
-        let value = NtAcl::encode(&sample(), &sample(), &[7; HASH_LEN]);
-        for at in 0..value.len() {
-            for byte in [0, 1, 0x7F, 0xFF] {
-                let mut wild = value.clone();
-                wild[at] = byte;
-                let _ = NtAcl::decode(&wild);
+    proptest! {
+        #[test]
+        fn wild_bytes_do_not_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+            end in any::<prop::sample::Index>(),
+        ) {
+            let mut value = NtAcl::encode(&sample(), &sample(), &[7; HASH_LEN]);
+            for (at, byte) in changes {
+                value[at.index(200)] = byte;
+            }
+            value.truncate(end.index(2 * value.len()));
+            if let Some(found) = NtAcl::decode(&value) {
+                survives(&found)?;
             }
         }
+
+        #[test]
+        fn any_descriptor_survives(
+            bytes in prop::collection::vec(any::<u8>(), 0..64),
+            parts in 0_u8..16,
+        ) {
+            let mut descriptor = sample();
+            let (owner, group) = (bytes.len() as u32, u32::from(parts));
+            descriptor.owner = (parts & 1 != 0).then(|| Sid::unix_user(owner));
+            descriptor.group = (parts & 2 != 0).then(|| Sid::unix_group(group));
+            descriptor.dacl = (parts & 4 != 0).then(|| list(&bytes));
+            descriptor.sacl = descriptor.sacl.filter(|_| parts & 8 != 0);
+            let fingerprint = Some([parts; HASH_LEN]);
+            survives(&NtAcl { descriptor, fingerprint })?;
+        }
+    }
+
+    /// A list with an entry for each byte.
+    fn list(bytes: &[u8]) -> Acl {
+        let mut list = Acl::new();
+        for (index, byte) in bytes.iter().enumerate() {
+            let (mask, flags) = (AccessMask(u32::from(*byte)), AceFlags(byte & 0x1F));
+            let sid = Sid::unix_user(index as u32);
+            let fits = match byte & 1 {
+                0 => list.push(Ace::allow(sid, mask, flags)),
+                _ => list.push(Ace::deny(sid, mask, flags)),
+            };
+            assert!(fits, "the list is short");
+        }
+        list
+    }
+
+    /// A stored descriptor is the same after it is encoded.
+    fn survives(stored: &NtAcl) -> Result<(), TestCaseError> {
+        let fingerprint = stored.fingerprint.unwrap_or([0; HASH_LEN]);
+        let value = NtAcl::encode(&stored.descriptor, &sample(), &fingerprint);
+        let again = NtAcl::decode(&value).map(|found| found.descriptor);
+        prop_assert_eq!(again, Some(stored.descriptor.clone()));
+        Ok(())
     }
 }
