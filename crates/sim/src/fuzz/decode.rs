@@ -261,11 +261,37 @@ pub(super) fn negotiate_contexts(input: &[u8]) {
     let _ = negotiate::Request::decode(&message);
 }
 
-/// Security descriptors, lists and ids.
+/// Security descriptors, lists and ids, and the text of a descriptor.
 pub(super) fn security(input: &[u8]) {
     twice!(SecurityDescriptor, input);
     twice!(Acl, input);
     twice!(Sid, input);
+    if let Ok(mut found) = SecurityDescriptor::decode(input) {
+        sddl(&found);
+        found.map_generic();
+        sddl(&found);
+    }
+    if let Ok(text) = str::from_utf8(input)
+        && let Ok(found) = text.parse()
+    {
+        assert!(sddl(&found), "a parsed descriptor has a text");
+    }
+}
+
+/// Prints, parses and prints a descriptor again: both texts are equal. The text has all that
+/// decides about access. Returns false if the descriptor has no text.
+fn sddl(descriptor: &SecurityDescriptor) -> bool {
+    let Some(text) = descriptor.to_sddl() else {
+        return false;
+    };
+    let again: SecurityDescriptor = text.parse().expect("the text of a descriptor");
+    assert_eq!(again.to_sddl().as_ref(), Some(&text));
+    assert_eq!(again.owner, descriptor.owner);
+    assert_eq!(again.group, descriptor.group);
+    assert_eq!(again.dacl.is_some(), descriptor.dacl.is_some());
+    let entries = |of: &SecurityDescriptor| of.dacl.as_ref().map_or(0, |list| list.aces().len());
+    assert_eq!(entries(&again), entries(descriptor));
+    true
 }
 
 /// Extended attributes: a list without errors is the same after it is encoded.
