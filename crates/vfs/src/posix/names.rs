@@ -234,7 +234,7 @@ impl Posix {
         if to.is_root() {
             return Err(Status::OBJECT_NAME_COLLISION.into());
         }
-        self.directory(&to.parent(), run)
+        self.finished_directory(&to.parent(), run)
     }
 
     /// Checks whether a rename may replace a file. \[MS-FSA\] 2.1.5.15.11

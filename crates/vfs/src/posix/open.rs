@@ -107,17 +107,10 @@ impl Posix {
             return self.open_root(plan, run);
         }
         let path = self.canonical(&plan.path)?;
-        let parent = self.directory(&path.parent(), run)?;
+        let parent = self.finished_directory(&path.parent(), run)?;
         // Another process may create or remove the name at the same time; then start again.
         for _ in 0..RACES {
-            let mut found = self.entry(&parent.directory, path.name(), run)?;
-            if found.is_some() && self.unfinished.is_any() {
-                drop(
-                    self.index
-                        .lock_name(&parent.directory, path.name(), run.effort)?,
-                );
-                found = self.entry(&parent.directory, path.name(), run)?;
-            }
+            let found = self.finished_entry(&parent.directory, path.name(), run)?;
             let opened = match found {
                 Some(entry) => self.open_existing(plan, &parent, entry, run)?,
                 None => self.create(plan, &parent, path.name(), run)?,

@@ -1,15 +1,25 @@
 //! New files that do not have their security descriptor yet.
 //!
 //! A file exists from the system call that creates it, and gets the descriptor that it inherits
-//! after that. Until then its mode would decide about opens by other clients. So an open waits for
-//! the end of the creation: smbtorture smb2.create.mkdir-visible. Creations hold the lock of the
-//! name; opens wait for it while this counter is not 0.
+//! after that. Until then its mode would decide about opens by other clients, and about new names
+//! in a directory. So both wait for the end of the creation: smbtorture smb2.create.mkdir-visible.
+//! Creations hold the lock of the name. A lookup that may have found an unfinished file waits for
+//! that lock and is done again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of creations in progress that give the file a descriptor.
+use proto::path::SharePath;
+
+use super::Posix;
+use super::directory::{Directory, Entry, Parent, Run};
+use crate::Step;
+
+/// Counts of the creations that give a file a descriptor.
 #[derive(Debug, Default)]
-pub(super) struct Unfinished(AtomicUsize);
+pub(super) struct Unfinished {
+    running: AtomicUsize,
+    ended: AtomicUsize,
+}
 
 /// A creation in progress. The drop ends it.
 pub(super) struct Creation<'a>(&'a Unfinished);
@@ -17,18 +27,76 @@ pub(super) struct Creation<'a>(&'a Unfinished);
 impl Unfinished {
     /// Begins a creation, before the file exists.
     pub(super) fn begin(&self) -> Creation<'_> {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.running.fetch_add(1, Ordering::SeqCst);
         Creation(self)
     }
 
-    /// Whether any creation is in progress.
-    pub(super) fn is_any(&self) -> bool {
-        self.0.load(Ordering::SeqCst) > 0
+    /// Number of creations that have ended.
+    fn ended(&self) -> usize {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Whether a file that was looked up since `ended` was the number of ended creations may have
+    /// been unfinished at that time. The metadata of the lookup may then be those of before.
+    fn overlaps(&self, ended: usize) -> bool {
+        self.running.load(Ordering::SeqCst) > 0 || self.ended() != ended
     }
 }
 
 impl Drop for Creation<'_> {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::SeqCst);
+        // In this order: `overlaps` sees one of both.
+        self.0.ended.fetch_add(1, Ordering::SeqCst);
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Posix {
+    /// As [`entry`](Self::entry), but waits until the file has its descriptor.
+    pub(super) fn finished_entry(
+        &self,
+        directory: &Directory,
+        name: &str,
+        run: Run<'_>,
+    ) -> Step<Option<Entry>> {
+        let ended = self.unfinished.ended();
+        let found = self.entry(directory, name, run)?;
+        if found.is_none() || !self.unfinished.overlaps(ended) {
+            return Ok(found);
+        }
+        drop(self.index.lock_name(directory, name, run.effort)?);
+        self.entry(directory, name, run)
+    }
+
+    /// As [`directory`](Self::directory), but waits until the directory has its descriptor.
+    pub(super) fn finished_directory(&self, path: &SharePath, run: Run<'_>) -> Step<Parent> {
+        let ended = self.unfinished.ended();
+        let found = self.directory(path, run)?;
+        if path.is_root() || !self.unfinished.overlaps(ended) {
+            return Ok(found);
+        }
+        let above = self.directory(&path.parent(), run)?;
+        drop(
+            self.index
+                .lock_name(&above.directory, path.name(), run.effort)?,
+        );
+        self.directory(path, run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookups_overlap_with_creations_that_run_or_have_ended_since() {
+        let unfinished = Unfinished::default();
+        let before = unfinished.ended();
+        assert!(!unfinished.overlaps(before));
+        let creation = unfinished.begin();
+        assert!(unfinished.overlaps(before));
+        drop(creation);
+        assert!(unfinished.overlaps(before));
+        assert!(!unfinished.overlaps(unfinished.ended()));
     }
 }
