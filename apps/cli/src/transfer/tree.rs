@@ -256,8 +256,10 @@ impl Transfer<'_> {
     /// Creates a directory, or prints that it would. Returns whether it is new. Where links are
     /// copied, a link is no directory: an earlier copy of a hostile tree could lead elsewhere.
     fn make(&self, target: &FilePath, depth: u32) -> Outcome<bool> {
+        // The user names the target of a sync. All other targets have names of the source.
+        let is_named = depth == 0 && self.policy.compare != Compare::Never;
         if self.policy.links
-            && depth > 0
+            && !is_named
             && let Some(old) = target.lookup(false)?
             && old.kind == Kind::Link
         {
