@@ -4,42 +4,24 @@
 //! On a server they are parts of a file. On this machine they are extended attributes in the format
 //! of Samba (see [`local`]), so that an upload restores everything that a download found.
 
+mod extras;
 mod link;
 mod local;
 mod losses;
 mod remote;
 
-use std::collections::BTreeMap;
+use smbeam_client::{SecurityDescriptor, Wait as _};
 
-use smbeam_client::{Ace, AceFlags, DescriptorControl, SecurityDescriptor, Wait as _};
-
+pub(crate) use extras::{Descriptor, Extras, is_same_descriptor};
 pub(crate) use link::Link;
 pub(crate) use losses::Losses;
 pub(crate) use remote::{open_stream, writing};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::file_path::{FileInfo, FilePath};
 
 /// Longest stream in bytes that is read to compare it with another one of the same length.
 pub(crate) const COMPARED_MAX: u64 = 1 << 20;
-
-/// The metadata of a file.
-#[derive(Debug, Default)]
-pub(crate) struct Extras {
-    /// Names and lengths in bytes of the named streams.
-    pub(crate) streams: BTreeMap<String, u64>,
-    /// Extended attributes by their names in upper case, each with its name and value.
-    pub(crate) attributes: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>,
-    /// Owner, group and DACL; `None` if there is no descriptor.
-    pub(crate) descriptor: Option<SecurityDescriptor>,
-}
-
-impl Extras {
-    fn insert_attribute(&mut self, name: Vec<u8>, value: Vec<u8>) {
-        let key = name.to_ascii_uppercase();
-        self.attributes.insert(key, (name, value));
-    }
-}
 
 /// The result of one step that keeps a part of the metadata. A failure is a loss, not the end.
 pub(crate) type Kept = Outcome;
@@ -112,50 +94,4 @@ impl FilePath {
             Self::Remote(_) => Ok(()),
         }
     }
-}
-
-/// The result of setting a descriptor: the parts that the target does not keep, with the reasons.
-#[derive(Debug)]
-pub(crate) enum Descriptor {
-    /// Everything is kept.
-    Whole,
-    /// Owner and group are not kept.
-    WithoutOwner(Failure),
-    /// Nothing is kept.
-    Nothing(Failure),
-    /// The target accepted the descriptor, and stores another one.
-    Changed,
-}
-
-impl Descriptor {
-    fn of(set: Outcome) -> Self {
-        match set {
-            Ok(()) => Self::Whole,
-            Err(failure) => Self::Nothing(failure),
-        }
-    }
-}
-
-/// Whether two descriptors have the same owner, group and entries. Servers compute inherited
-/// entries and the control flags themselves.
-pub(crate) fn is_same_descriptor(one: &SecurityDescriptor, other: &SecurityDescriptor) -> bool {
-    let entries = |descriptor: &SecurityDescriptor| {
-        let list = descriptor.dacl.as_ref()?;
-        let is_own = |ace: &&Ace| !ace.flags().contains(AceFlags::INHERITED);
-        Some(
-            list.aces()
-                .iter()
-                .filter(is_own)
-                .cloned()
-                .collect::<Vec<_>>(),
-        )
-    };
-    let protection = |descriptor: &SecurityDescriptor| {
-        let flag = DescriptorControl::DACL_PROTECTED;
-        descriptor.control.contains(flag)
-    };
-    one.owner == other.owner
-        && one.group == other.group
-        && entries(one) == entries(other)
-        && protection(one) == protection(other)
 }

@@ -104,8 +104,8 @@
 //! [`Share::open_stream`] opens a named stream, and [`Share::streams`] lists them.
 //! [`Share::extended_attributes`] are names with values, and [`Share::security`] queries owner,
 //! group and access control list. [`Share::symlink`] creates a symbolic link and
-//! [`Share::read_link`] reads its target. When a server stops at a symbolic link, the client follows
-//! it within the share, and never out of it.
+//! [`Share::read_link`] reads its target. When a server stops at a symbolic link, the client
+//! follows it within the share, and never out of it.
 //!
 //! # Errors
 //!

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// The directories to search.
     #[arg(required = true, value_name = "URL", value_parser = crate::location::url)]
     urls: Vec<Url>,
-    /// Find files whose owner, group or list names this user or group.
+    /// Find files with this user or group as owner or group, or in the list.
     #[arg(
         long,
         value_name = "USER",

@@ -99,7 +99,7 @@ fn with_sid(sid: &Sid) -> String {
 
 fn line(ace: &Ace) -> String {
     let entry = describe(ace);
-    let who = match (entry.name, entry.sid) {
+    let account = match (entry.name, entry.sid) {
         (Some(name), _) | (None, Some(name)) => name,
         (None, None) => "(an entry that this version cannot show)".to_owned(),
     };
@@ -111,7 +111,7 @@ fn line(ace: &Ace) -> String {
         notes += "  (inherited)";
     }
     let rights = entry.rights.join(", ");
-    format!("  {:<8}{who}  {rights}{notes}", entry.kind)
+    format!("  {:<8}{account}  {rights}{notes}", entry.kind)
 }
 
 fn describe(ace: &Ace) -> EntryDescription {

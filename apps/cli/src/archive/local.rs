@@ -15,7 +15,7 @@ use smbeam_client::{FileAttributes, FileTime, SecurityDescriptor};
 use smbeam_server::dosattrib::{self, DosInfo};
 use wire::fscc::is_valid_ea_name;
 
-use super::Extras;
+use super::extras::Extras;
 use crate::descriptor::PARTS;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};

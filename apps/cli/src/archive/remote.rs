@@ -7,7 +7,7 @@ use smbeam_client::{
 };
 use wire::Status;
 
-use super::{Descriptor, Extras, is_same_descriptor};
+use super::extras::{Descriptor, Extras, is_same_descriptor};
 use crate::descriptor::{self, PARTS};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};

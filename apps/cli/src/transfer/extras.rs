@@ -270,7 +270,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Copies the metadata of a file whose data are up to date.
+    /// Copies the metadata of a file with data that are up to date.
     pub(super) fn refresh(&self, item: &Item, old: Option<&FileInfo>) -> Outcome {
         if self.policy.archive && !self.policy.dry_run {
             self.copy_extras(&item.source, &item.info, &item.target, old)?;
