@@ -16,7 +16,8 @@ const OF_OWNER: u32 = 0x6_0000;
 type Difference = fn(case: &str, owns: bool, ours: Rights) -> Option<Rights>;
 
 /// The differences by the names of their reasons.
-pub(super) const REASONS: [(&str, Difference); 5] = [
+pub(super) const REASONS: [(&str, Difference); 6] = [
+    ("accounts of other machines", accounts_of_other_machines),
     ("deletion needs the directory", deletion_needs_the_directory),
     ("NULL list", null_list),
     ("group of users", group_of_users),
@@ -31,6 +32,17 @@ pub(super) fn reason(key: (&str, &str), ours: Rights, theirs: Rights) -> Option<
     let mut reasons = REASONS.iter();
     let found = reasons.find(|(_, difference)| difference(case, owns, ours) == Some(theirs));
     found.map(|(name, _)| *name)
+}
+
+/// The owner of a file has what its list grants to accounts that the server does not have. smbd
+/// grants no more than to any owner. (github.com/Cinchoo/ChoEazyCopy/issues/65)
+fn accounts_of_other_machines(case: &str, owns: bool, _: Rights) -> Option<Rights> {
+    let rights = READ_ATTRIBUTES | DELETE | OF_OWNER;
+    (case == "administrators" && owns).then_some(Rights {
+        maximal: rights,
+        all: Some(rights),
+        single: rights,
+    })
 }
 
 /// DELETE also needs the permission of Unix to remove the name from the directory: an open fails
