@@ -21,7 +21,7 @@ pub(crate) enum Command {
     /// Show owner, group and access control list of files.
     Get(get::Arguments),
     /// Change owner, group or access control list of files.
-    Set(set::Arguments),
+    Set(Box<set::Arguments>),
     /// Copy owner, group and access control list from one tree to another.
     Copy(copy::Arguments),
     /// Find files by the users and rights in their access control lists.

@@ -113,7 +113,7 @@ enum Command {
     Find(find::Arguments),
     /// Show and change owners, groups and access control lists (permissions).
     #[command(subcommand)]
-    Acl(acl::Command),
+    Acl(Box<acl::Command>),
     /// Watch a directory for changes.
     Watch(watch::Arguments),
     /// List the shares of a server.

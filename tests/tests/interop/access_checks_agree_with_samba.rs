@@ -43,8 +43,8 @@ const ACCESS_DENIED: u32 = 0xC000_0022;
 /// Number of frames without an answer.
 const AT_ONCE: usize = 64;
 
-/// The cases whose lists smbd does not convert to lists of Linux: an entry allows what a later one
-/// denies.
+/// The cases with lists that smbd does not convert to lists of Linux: an entry allows what a later
+/// one denies.
 const REFUSED_BY_SMBD: &[&str] = &["deny-late", "not-canonical", "each-right-once"];
 
 /// The settings of smbd for the descriptors of smbeam, and for guests.

@@ -146,7 +146,8 @@ impl Transfer<'_> {
         let input = input.map_err(source.failed())?;
         let output = open_stream(target, name, &writing()).map_err(target.failed())?;
         let options = self.options();
-        let ranges = vec![0..size];
+        let whole = 0..size;
+        let ranges = vec![whole];
         let mut progress = |_: u64| {};
         let moving = transfer::relay(&input, &output, (ranges, 0), &options, &mut progress);
         match self.unless_interrupted(moving) {

@@ -38,6 +38,7 @@ mod ea;
 mod file;
 mod file_ref;
 mod find_root;
+mod finished;
 mod handle;
 mod index;
 mod inotify;

@@ -8,12 +8,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proto::path::SharePath;
-
-use super::Posix;
-use super::directory::{Directory, Entry, Parent, Run};
-use crate::Step;
-
 /// Counts of the creations that give a file a descriptor.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
@@ -32,13 +26,13 @@ impl Unfinished {
     }
 
     /// Number of creations that have ended.
-    fn ended(&self) -> usize {
+    pub(super) fn ended(&self) -> usize {
         self.ended.load(Ordering::SeqCst)
     }
 
     /// Whether a file that was looked up since `ended` was the number of ended creations may have
     /// been unfinished at that time. The metadata of the lookup may then be those of before.
-    fn overlaps(&self, ended: usize) -> bool {
+    pub(super) fn overlaps(&self, ended: usize) -> bool {
         self.running.load(Ordering::SeqCst) > 0 || self.ended() != ended
     }
 }
@@ -48,39 +42,6 @@ impl Drop for Creation<'_> {
         // In this order: `overlaps` sees one of both.
         self.0.ended.fetch_add(1, Ordering::SeqCst);
         self.0.running.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Posix {
-    /// As [`entry`](Self::entry), but waits until the file has its descriptor.
-    pub(super) fn finished_entry(
-        &self,
-        directory: &Directory,
-        name: &str,
-        run: Run<'_>,
-    ) -> Step<Option<Entry>> {
-        let ended = self.unfinished.ended();
-        let found = self.entry(directory, name, run)?;
-        if found.is_none() || !self.unfinished.overlaps(ended) {
-            return Ok(found);
-        }
-        drop(self.index.lock_name(directory, name, run.effort)?);
-        self.entry(directory, name, run)
-    }
-
-    /// As [`directory`](Self::directory), but waits until the directory has its descriptor.
-    pub(super) fn finished_directory(&self, path: &SharePath, run: Run<'_>) -> Step<Parent> {
-        let ended = self.unfinished.ended();
-        let found = self.directory(path, run)?;
-        if path.is_root() || !self.unfinished.overlaps(ended) {
-            return Ok(found);
-        }
-        let above = self.directory(&path.parent(), run)?;
-        drop(
-            self.index
-                .lock_name(&above.directory, path.name(), run.effort)?,
-        );
-        self.directory(path, run)
     }
 }
 

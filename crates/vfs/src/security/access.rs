@@ -67,7 +67,8 @@ pub(crate) fn granted(
 ///
 /// Windows sends them with the files that a user copies to a server, and grants no more to the user
 /// itself. The owner of the copy can change the list anyway, so what it grants to them, it grants
-/// to the owner. Samba leaves such an owner without access: github.com/Cinchoo/ChoEazyCopy/issues/65
+/// to the owner. Samba leaves such an owner without access:
+/// github.com/Cinchoo/ChoEazyCopy/issues/65
 pub(super) fn is_foreign(sid: &Sid) -> bool {
     let is_known = [Sid::LOCAL_SYSTEM, Sid::BUILTIN_ADMINISTRATORS].contains(sid);
     is_known || sid.is_of_machine_or_domain()
