@@ -4,9 +4,7 @@
 //! beneath the root of the share and with the rights of the token, as in any other open. So a
 //! handle never leads out of the share.
 //!
-//! The kernel's handles are unique within a file system only. So a handle starts with the serial
-//! number of the file system. The file of a handle of another file system than the root's is opened
-//! by its last known name.
+//! The file of a handle of another file system than the root's is opened by its last known name.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +19,7 @@ use wire::file_name::NameMapping;
 use super::Posix;
 use super::directory::Directory;
 use super::file::OpenFile;
+use super::lasting_handle::{self, lasting_handle};
 use super::mapping::wire_path;
 use super::stat::by_descriptor;
 use crate::errno::{Context, status};
@@ -28,10 +27,8 @@ use crate::{Effort, Step, Stop, identity};
 
 /// Returns the handle of an open file.
 pub(super) fn read(file: &OpenFile) -> Step<FileHandle> {
-    let kernel = ring::openable_handle(file.fd.as_fd()).map_err(|error| handle_status(&error))?;
-    let mut bytes = file.volume.id.serial.to_le_bytes().to_vec();
-    bytes.extend(kernel);
-    Ok(FileHandle(bytes))
+    let bytes = lasting_handle(&file.fd, &file.volume);
+    Ok(FileHandle(bytes.map_err(|error| handle_status(&error))?))
 }
 
 impl Posix {
@@ -75,11 +72,8 @@ impl Posix {
 /// CAP_DAC_READ_SEARCH, if the file is on another file system than the root, or if the kernel does
 /// not know a name beneath the root of the share.
 fn path_of(root: &Directory, names: NameMapping, handle: &FileHandle) -> Step<Option<SharePath>> {
-    let (serial, handle) = handle
-        .0
-        .split_first_chunk()
-        .ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
-    if u64::from_le_bytes(*serial) != root.volume.id.serial {
+    let (serial, handle) = lasting_handle::parts(&handle.0).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    if serial != root.volume.id.serial {
         return Ok(None);
     }
     identity::own()?;

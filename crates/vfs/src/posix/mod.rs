@@ -42,6 +42,7 @@ mod finished;
 mod handle;
 mod index;
 mod inotify;
+mod lasting_handle;
 mod list;
 mod mapping;
 mod metadata;

@@ -12,9 +12,9 @@ use wire::Status;
 use super::Posix;
 use super::directory::Run;
 use super::file::OpenFile;
-use super::stat::as_server;
+use super::stat::as_own;
 use crate::errno::{Context, status};
-use crate::{Effort, Step, Stop, identity};
+use crate::{Effort, Step, Stop};
 
 impl Posix {
     /// Makes a range of this open share the extents of another open of the share.
@@ -90,9 +90,5 @@ fn probe(directory: &OwnedFd, token: &Arc<Token>) -> bool {
         ring::clone_range(file.as_fd(), file.as_fd(), 0, 0, 0)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     };
-    let result = match identity::switches() {
-        true => as_server(token, try_it),
-        false => try_it(),
-    };
-    result.is_ok()
+    as_own(token, try_it).is_ok()
 }

@@ -84,3 +84,15 @@ pub(super) fn as_server<T>(
     identity::assume(token).map_err(|_| Errno::PERM)?;
     result
 }
+
+/// Runs a function with the credentials of the server. Without other users, these are the only
+/// ones.
+pub(super) fn as_own<T>(
+    token: &Arc<Token>,
+    run: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    match identity::switches() {
+        true => as_server(token, run),
+        false => run(),
+    }
+}

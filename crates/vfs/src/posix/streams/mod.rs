@@ -10,6 +10,7 @@
 //! stream share. The kernel replaces an attribute atomically, so that a crash leaves the old or the
 //! new data.
 
+mod attribute;
 mod data;
 mod open;
 pub(super) mod opens;
