@@ -14,15 +14,19 @@ const RESERVED: [&[u8]; 6] = [
     b"SmbReparse",
     b"org.netatalk.Metadata",
 ];
-/// Start of the names of the attributes that hold named streams.
-const STREAM: &[u8] = b"DosStream.";
+/// Starts of the names of the attributes that hold named streams or point to their data, and of
+/// those of the files with the data.
+const RESERVED_STARTS: [&[u8]; 3] = [b"DosStream.", b"SmbeamStream.", b"smbeam."];
 /// Maximum length of a name in bytes: XATTR_NAME_MAX of Linux without the prefix "user.".
 const NAME_MAX: usize = 255 - 5;
 
 /// Returns whether the server keeps an attribute with this name for itself.
 pub(crate) fn is_reserved(name: &[u8]) -> bool {
-    let start = name.get(..STREAM.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(STREAM))
+    let has_start = |start: &&[u8]| {
+        let own = name.get(..start.len());
+        own.is_some_and(|own| own.eq_ignore_ascii_case(start))
+    };
+    RESERVED_STARTS.iter().any(has_start)
         || RESERVED.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
@@ -80,6 +84,8 @@ mod tests {
             b"NtAcl",
             b"DOSSTREAM.x:$DATA",
             b"DosStream.",
+            b"SMBEAMSTREAM.x",
+            b"smbeam.owner",
         ] {
             assert!(is_reserved(name), "{name:?}");
             let refused = check(&[], &[ea(b"a", b"1"), ea(name, b"x")]);

@@ -34,17 +34,22 @@ const NAME_MAX: u32 = 255;
 const OWNER_WRITES: u32 = 0o200;
 
 impl Posix {
-    pub(super) fn stat(&self, file: &OpenFile) -> Step<Outcome> {
+    pub(super) fn stat(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Open))?;
         let name = file.link.location().name;
         let mut metadata = self.metadata(file.file_ref(), &stat, &name);
         if let Some(stream) = &file.stream {
-            streams::describe(file.file_ref(), stream, &mut metadata)?;
+            streams::describe(self.base(file, run.effort), stream, &mut metadata)?;
         }
         Ok(Outcome::Metadata(metadata))
     }
 
-    pub(super) fn set_basic(&self, file: &OpenFile, changes: &BasicChanges) -> Step<Outcome> {
+    pub(super) fn set_basic(
+        &self,
+        file: &OpenFile,
+        changes: &BasicChanges,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
         // Only the kernel can set the time of the last metadata change.
         let BasicChanges {
             created,
@@ -59,14 +64,14 @@ impl Posix {
         if accessed.is_some() || written.is_some() {
             set_times(file.file_ref(), accessed, written)?;
         }
-        self.stat(file)
+        self.stat(file, run)
     }
 
-    pub(super) fn set_mode(&self, file: &OpenFile, mode: u32) -> Step<Outcome> {
+    pub(super) fn set_mode(&self, file: &OpenFile, mode: u32, run: Run<'_>) -> Step<Outcome> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
         let special = u32::from(stat.0.stx_mode) & 0o7777 & !PERMISSIONS;
         change_mode(file, special | mode & PERMISSIONS)?;
-        self.stat(file)
+        self.stat(file, run)
     }
 
     /// Changes the DOS attributes or the creation time in the extended attribute, and preserves the
@@ -103,14 +108,15 @@ impl Posix {
     ) -> Step<Outcome> {
         if file.stream.is_some() {
             self.cut(file, 0, run)?;
-            return self.stat(file);
+            return self.stat(file, run);
         }
         // fallocate may allocate many extents, which takes long.
         if allocation > 0 && run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
+        self.may_remove_streams(file.file_ref(), run)?;
         self.cut(file, 0, run)?;
-        streams::remove_all(file.file_ref())?;
+        streams::remove_all(self.base(file, run.effort))?;
         if allocation > 0 {
             reserve(&file.fd, allocation)?;
         }
@@ -123,7 +129,7 @@ impl Posix {
             created: Some(is.created),
         };
         keep(file.file_ref(), info);
-        self.stat(file)
+        self.stat(file, run)
     }
 
     pub(super) fn set_end_of_file(
@@ -147,7 +153,7 @@ impl Posix {
         }
         file.check_writes()?;
         if let Some(stream) = &file.stream {
-            streams::set_allocation(file, stream, length)?;
+            streams::set_allocation(self.base(file, run.effort), stream, length)?;
             return Ok(Outcome::Done);
         }
         let stat_of = || stat(&*file.fd).map_err(|errno| status(errno, Context::Data));
@@ -180,7 +186,7 @@ impl Posix {
     fn cut(&self, file: &OpenFile, length: u64, run: Run<'_>) -> Step<()> {
         file.check_writes()?;
         if let Some(stream) = &file.stream {
-            return streams::set_length(file, stream, length);
+            return streams::set_length(self.base(file, run.effort), stream, length);
         }
         if run.effort == Effort::Cached {
             let size = stat(&*file.fd)
@@ -198,8 +204,8 @@ impl Posix {
         if run.effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        if file.stream.is_some() {
-            streams::flush(file)?;
+        if let Some(stream) = &file.stream {
+            streams::flush(file, self.base(file, run.effort), stream)?;
             return Ok(Outcome::Done);
         }
         let flushed = match file.kind {

@@ -2,15 +2,58 @@
 
 use std::borrow::Cow;
 
+use proto::file::Existing;
 use proto::path::SharePath;
 use wire::Status;
 
 use super::Posix;
 use super::mapping::disk_path;
+use super::streams::large::blob;
+use crate::fold;
 
 impl Posix {
-    /// Returns a path of a client in the form of a listing. Fails if no file can have the path.
+    /// Returns a path of a client in the form of a listing. Fails with OBJECT_NAME_INVALID if no
+    /// file can have the path, and with OBJECT_NAME_NOT_FOUND if it is hidden from clients.
     pub(super) fn canonical<'a>(&self, path: &'a SharePath) -> Result<Cow<'a, SharePath>, Status> {
+        let canonical = self.listed_form(path)?;
+        let first = canonical.components().next();
+        match first.is_some_and(|first| self.hides_in_root(first)) {
+            true => Err(Status::OBJECT_NAME_NOT_FOUND),
+            false => Ok(canonical),
+        }
+    }
+
+    /// Returns the path of an open in the form of a listing.
+    pub(super) fn canonical_for<'a>(
+        &self,
+        path: &'a SharePath,
+        existing: Existing,
+    ) -> Result<Cow<'a, SharePath>, Status> {
+        match existing {
+            Existing::Open => self.canonical(path),
+            Existing::OpenOrCreate | Existing::Create => self.canonical_new(path),
+        }
+    }
+
+    /// Returns the path of a file that a client may create, in the form of a listing. Fails with
+    /// ACCESS_DENIED if the path is hidden from clients.
+    pub(super) fn canonical_new<'a>(
+        &self,
+        path: &'a SharePath,
+    ) -> Result<Cow<'a, SharePath>, Status> {
+        self.canonical(path).map_err(|status| match status {
+            Status::OBJECT_NAME_NOT_FOUND => Status::ACCESS_DENIED,
+            status => status,
+        })
+    }
+
+    /// Whether clients do not see a name in the root of the share: the directory with the data of
+    /// large streams.
+    pub(super) fn hides_in_root(&self, name: &str) -> bool {
+        self.options.large_streams && fold::same(name, blob::DIRECTORY)
+    }
+
+    fn listed_form<'a>(&self, path: &'a SharePath) -> Result<Cow<'a, SharePath>, Status> {
         let mapping = self.options.names;
         let is_canonical = |name| matches!(mapping.canonical(name), Some(Cow::Borrowed(_)));
         if path.components().all(is_canonical) {

@@ -26,7 +26,7 @@ impl Posix {
         file.check_reads()?;
         if let Some(stream) = &file.stream {
             identity::assume(&file.token)?;
-            return streams::read(&file, stream, offset, into);
+            return streams::read(self.base(&file, effort), stream, offset, into);
         }
         let effort = file.volume.effort(effort);
         let flags = match effort {
@@ -67,7 +67,8 @@ impl Posix {
         }
         if let Some(stream) = &file.stream {
             identity::assume(&file.token)?;
-            return streams::write(&file, stream, offset, from, through);
+            let of = (&*file, self.base(&file, effort));
+            return streams::write(of, stream, offset, from, through);
         }
         let gate = file.write_gate.as_ref();
         let _guard = gate.map(|gate| gate.cached(effort)).transpose()?;

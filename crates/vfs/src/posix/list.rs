@@ -91,6 +91,9 @@ impl Posix {
         let Some(name) = self.options.names.canonical(name) else {
             return Ok(None);
         };
+        if file.key == run.root.key && self.hides_in_root(&name) {
+            return Ok(None);
+        }
         let entry = self.entry(&file.directory(), &name, run)?;
         Ok(entry.map(|entry| entry.name))
     }
@@ -108,6 +111,7 @@ impl Posix {
             listing.is_begun = true;
             listing.names.extend([".", ".."].map(str::to_owned));
         }
+        let hides = |name: &str| file.key == run.root.key && self.hides_in_root(name);
         let mut lister = Lister::new(self, file, run);
         let mut entries = Vec::new();
         while entries.len() < limit {
@@ -117,7 +121,7 @@ impl Posix {
                 }
                 continue;
             };
-            if crate::selects(select, &name) {
+            if crate::selects(select, &name) && !hides(&name) {
                 entries.extend(lister.entry(name));
             }
         }

@@ -14,9 +14,9 @@
 //!
 //! Operations that read or write the disk by their nature would block: flush, space reservation,
 //! copy, zeroing, query of allocated ranges, directory listing, truncation by more than [`CUT_MAX`]
-//! bytes, close of a file without a name, writes of more than [`WRITE_MAX`] bytes or with
-//! write-through, and reads outside the page cache. A file system in memory never blocks, and runs
-//! everything inline.
+//! bytes, close of a file without a name, move and removal of large named streams, writes of more
+//! than [`WRITE_MAX`] bytes or with write-through, and reads outside the page cache. A file system
+//! in memory never blocks, and runs everything inline.
 //!
 //! # Data and credentials
 //!
@@ -67,6 +67,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use proto::file::{FileKind, FileOp, LocalOpen, Operation, Outcome, ShareId};
 use proto::path::SharePath;
@@ -81,6 +82,7 @@ use self::directory::{Directories, Run};
 use self::file::{Links, OpenFile};
 use self::index::Index;
 use self::root::Root;
+use self::streams::large::sweep::{self, Sweeps};
 use self::streams::opens::OpenStreams;
 use self::unfinished::Unfinished;
 use self::volume::Volumes;
@@ -125,6 +127,9 @@ pub struct Options {
     pub security_attribute: SecurityAttribute,
     /// Whether listings leave out entries that the user may not read (access-based enumeration).
     pub hides_unreadable: bool,
+    /// Whether named streams that do not fit into an extended attribute are kept in the hidden
+    /// directory `.smbeam-streams` of the share.
+    pub large_streams: bool,
 }
 
 impl Default for Options {
@@ -139,6 +144,7 @@ impl Default for Options {
             direct: false,
             security_attribute: SecurityAttribute::default(),
             hides_unreadable: false,
+            large_streams: false,
         }
     }
 }
@@ -154,6 +160,7 @@ pub struct Posix {
     index: Index,
     links: Links,
     streams: OpenStreams,
+    sweeps: Sweeps,
     changes: Changes,
     files: Table<OpenFile>,
     unfinished: Unfinished,
@@ -196,6 +203,7 @@ impl Posix {
             index: Index::new(options.index_bytes, options.names),
             links: Links::default(),
             streams: OpenStreams::default(),
+            sweeps: Sweeps::default(),
             changes: Changes::new(options.names),
             files: Table::new(),
             unfinished: Unfinished::default(),
@@ -214,6 +222,21 @@ impl Posix {
     pub fn check_root(&self) -> io::Result<()> {
         identity::own().map_err(|status| io::Error::other(format!("{status:?}")))?;
         self.root.check()
+    }
+
+    /// Removes the data of large named streams without a file, if they are at least `min_age` old:
+    /// younger ones may belong to an operation in progress. Returns their number. The share does
+    /// this itself when it is first used and then once a day, with 10 minutes. Blocks the thread,
+    /// and leaves it with the credentials of the server.
+    ///
+    /// # Errors
+    /// The root or the directory of the streams cannot be opened, or other users can change it.
+    pub fn sweep_streams(&self, min_age: Duration) -> io::Result<usize> {
+        let token = identity::process_token();
+        let root = identity::own().map_err(Stop::Failed);
+        let root = root.and_then(|()| self.root(&token, Effort::Blocking));
+        let root = root.map_err(|stop| io::Error::other(format!("{stop:?}")))?;
+        sweep::sweep(&root, min_age)
     }
 
     /// Returns the numbers of opens, watches and indexed directories of the share at the moment.
@@ -267,13 +290,13 @@ impl Posix {
             effort,
         };
         match operation {
-            Operation::Stat => self.stat(file),
+            Operation::Stat => self.stat(file, run),
             Operation::Overwrite {
                 attributes,
                 allocation,
             } => self.overwrite(file, *attributes, *allocation, run),
-            Operation::SetBasic(changes) => self.set_basic(file, changes),
-            Operation::SetMode { mode } => self.set_mode(file, *mode),
+            Operation::SetBasic(changes) => self.set_basic(file, changes, run),
+            Operation::SetMode { mode } => self.set_mode(file, *mode, run),
             Operation::QuerySecurity => self.query_security(file),
             Operation::SetSecurity(change) => self.set_security(file, change),
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
@@ -282,9 +305,9 @@ impl Posix {
             Operation::CloneRange(plan) => self.clone_range(file, plan, run),
             Operation::SetCompression { is_compressed } => {
                 compression::set(file, *is_compressed)?;
-                self.stat(file)
+                self.stat(file, run)
             }
-            Operation::SetSparse { is_sparse } => self.set_sparse(file, *is_sparse),
+            Operation::SetSparse { is_sparse } => self.set_sparse(file, *is_sparse, run),
             Operation::AllocatedRanges { range, limit } => {
                 self.allocated_ranges(file, range, *limit, run)
             }
@@ -292,11 +315,11 @@ impl Posix {
             Operation::Rename { to, replace } => self.rename(file, to, *replace, run),
             Operation::Link { to, replace } => self.link(file, to, *replace, run),
             Operation::Unlink { path } => match path.stream() {
-                Some(stream) => self.remove_stream(file, stream),
+                Some(stream) => self.remove_stream(file, stream, run),
                 None => self.unlink(file, path, run),
             },
-            Operation::RenameStream { to, replace } => self.rename_stream(file, to, *replace),
-            Operation::ListStreams => self.list_streams(file),
+            Operation::RenameStream { to, replace } => self.rename_stream(file, to, *replace, run),
+            Operation::ListStreams => self.list_streams(file, run),
             Operation::ReadReparse => self.read_reparse(file),
             Operation::SetReparse { tag, data } => self.set_reparse(file, *tag, data, run),
             Operation::RemoveReparse { tag } => self.remove_reparse(file, *tag),
@@ -308,7 +331,7 @@ impl Posix {
             Operation::QueryEas => Ok(Outcome::Eas(ea::query(file.file_ref(), run.effort)?)),
             Operation::SetEas { eas } => {
                 ea::set(file.file_ref(), eas, run.effort)?;
-                self.stat(file)
+                self.stat(file, run)
             }
             Operation::Volume => self.volume(file),
             Operation::Close | Operation::CopyRange(_) | Operation::Watch { .. } => {
@@ -331,7 +354,8 @@ impl Posix {
         let Ok(open) = self.file(file) else {
             return Ok(Outcome::Done);
         };
-        if effort == Effort::Cached && open.is_unlinked() {
+        let is_large = open.stream.as_ref().is_some_and(|stream| stream.is_large());
+        if effort == Effort::Cached && (open.is_unlinked() || is_large) {
             return Err(Stop::WouldBlock);
         }
         if self.files.remove(file.slot).is_some() {

@@ -13,7 +13,7 @@ use super::directory::{Directory, Entry, Parent, RACES, Run};
 use super::file::{Location, OpenFile};
 use super::file_ref::FileRef;
 use super::scan;
-use super::stat::{Stat, by_descriptor, kind_of, stat, stat_name};
+use super::stat::{Stat, by_descriptor, kind_of, stat, stat_name, supports_attributes};
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, rights};
 
@@ -25,7 +25,7 @@ impl Posix {
         replace: Replace,
         run: Run<'_>,
     ) -> Step<Outcome> {
-        let to = &*self.canonical(to)?;
+        let to = &*self.canonical_new(to)?;
         let (from, _) = self.named_at(file.link.location(), file)?;
         let parent = self.target(to, run)?;
         if parent.directory.key != from.parent.key {
@@ -51,7 +51,9 @@ impl Posix {
                     self.check_replaceable(file, &entry, replace, run)?;
                     let replaced = &*self.disk_name(&entry.name)?;
                     let is_same_file = entry.stat.key() == file.link.key;
-                    replace_name(old_name, new_name, replaced, is_same_file)
+                    self.replacing(file, &entry, run, || {
+                        replace_name(old_name, new_name, replaced, is_same_file)
+                    })?
                 }
             };
             match renamed {
@@ -74,7 +76,7 @@ impl Posix {
         if file.kind == FileKind::Directory {
             return Err(Status::FILE_IS_A_DIRECTORY.into());
         }
-        let to = &*self.canonical(to)?;
+        let to = &*self.canonical_new(to)?;
         let parent = self.target(to, run)?;
         self.parent_descriptor(false, &parent, run)?;
         let name = &*self.disk_name(to.name())?;
@@ -89,7 +91,10 @@ impl Posix {
             }
             Some(entry) => {
                 self.check_replaceable(file, &entry, replace.into(), run)?;
-                link_over(file, &parent.directory, &self.disk_name(&entry.name)?, name)
+                let replaced = &*self.disk_name(&entry.name)?;
+                self.replacing(file, &entry, run, || {
+                    link_over(file, &parent.directory, replaced, name)
+                })?
             }
         };
         linked.map_err(|errno| status(errno, Context::Rename))?;
@@ -109,10 +114,12 @@ impl Posix {
             FileKind::Directory => AtFlags::REMOVEDIR,
             FileKind::File | FileKind::Link | FileKind::Special => AtFlags::empty(),
         };
+        self.may_remove_streams(file.file_ref(), run)?;
         self.changes.will_change(location.parent.key);
         let name = &*self.disk_name(&location.name)?;
         let unlinked = unlinkat(&*location.parent.fd, name, flags);
         unlinked.map_err(|errno| status(errno, Context::Remove))?;
+        self.name_removed(file.file_ref(), flags == AtFlags::REMOVEDIR, run);
         if is_own {
             file.link.set_unlinked();
         }
@@ -235,6 +242,33 @@ impl Posix {
             return Err(Status::OBJECT_NAME_COLLISION.into());
         }
         self.finished_directory(&to.parent(), run)
+    }
+
+    /// Replaces the name of an entry, and removes what only the entry's file used.
+    fn replacing(
+        &self,
+        file: &OpenFile,
+        entry: &Entry,
+        run: Run<'_>,
+        replace: impl FnOnce() -> Result<(), Errno>,
+    ) -> Step<Result<(), Errno>> {
+        if !self.options.large_streams || !supports_attributes(&entry.stat) {
+            return Ok(replace());
+        }
+        let near = &file.link.location().parent.volume;
+        let file_ref = FileRef {
+            fd: &entry.fd,
+            volume: &self.volumes.find(&entry.fd, &entry.stat, near, run.token),
+            is_path: true,
+            token: run.token,
+            may_set_attributes: false,
+        };
+        self.may_remove_streams(file_ref, run)?;
+        let replaced = replace();
+        if replaced.is_ok() {
+            self.name_removed(file_ref, false, run);
+        }
+        Ok(replaced)
     }
 
     /// Checks whether a rename may replace a file. \[MS-FSA\] 2.1.5.15.11

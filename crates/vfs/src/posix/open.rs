@@ -68,6 +68,9 @@ impl Posix {
         }
         identity::assume(&plan.token)?;
         let root = self.root(&plan.token, effort)?;
+        if self.options.large_streams {
+            self.sweeps.start_if_due(&root);
+        }
         let run = Run {
             token: &plan.token,
             root: &root,
@@ -106,7 +109,7 @@ impl Posix {
         if plan.path.is_root() {
             return self.open_root(plan, run);
         }
-        let path = self.canonical(&plan.path)?;
+        let path = self.canonical_for(&plan.path, plan.existing)?;
         let parent = self.finished_directory(&path.parent(), run)?;
         // Another process may create or remove the name at the same time; then start again.
         for _ in 0..RACES {

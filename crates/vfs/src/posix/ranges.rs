@@ -36,7 +36,7 @@ impl Posix {
             return Err(Stop::WouldBlock);
         }
         if let Some(stream) = &file.stream {
-            return streams::zero(file, stream, range);
+            return streams::zero(self.base(file, run.effort), stream, range);
         }
         let gate = file.write_gate.as_ref();
         let _guard = gate.map(|gate| gate.cached(run.effort)).transpose()?;
@@ -70,7 +70,12 @@ impl Posix {
         Ok(Outcome::Zeroed(if is_all { all } else { at }))
     }
 
-    pub(super) fn set_sparse(&self, file: &OpenFile, is_sparse: bool) -> Step<Outcome> {
+    pub(super) fn set_sparse(
+        &self,
+        file: &OpenFile,
+        is_sparse: bool,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
         if file.kind != FileKind::File {
             return Err(Status::INVALID_PARAMETER.into());
@@ -88,7 +93,7 @@ impl Posix {
             let stored = super::metadata::store(file.file_ref(), info);
             stored.map_err(|errno| status(errno, Context::Attributes))?;
         }
-        self.stat(file)
+        self.stat(file, run)
     }
 
     pub(super) fn allocated_ranges(
@@ -103,7 +108,7 @@ impl Posix {
             return Err(Stop::WouldBlock);
         }
         if let Some(stream) = &file.stream {
-            return streams::allocated(file, stream, range);
+            return streams::allocated(self.base(file, run.effort), stream, range);
         }
         let (may_have_holes, size) = self.holes_and_size(file)?;
         let within = range.start..range.end.min(size);

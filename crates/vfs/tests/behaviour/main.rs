@@ -37,6 +37,15 @@ macro_rules! promises {
             )* })*
         }
 
+        mod large_streams {
+            $(mod $module { $(
+                #[test]
+                fn $promise() {
+                    crate::$module::$promise(&crate::share::Share::large_streams());
+                }
+            )* })*
+        }
+
         mod tmpfs {
             $(mod $module { $(
                 #[test]

@@ -36,6 +36,13 @@ impl LocalDirectory {
         Self::of(TempDir::new().expect("a directory"), options)
     }
 
+    /// A share of a directory on a file system in memory; `None` if the system has none.
+    pub(crate) fn tmpfs(options: posix::Options) -> Option<Self> {
+        let temp_dir = TempDir::new_in("/dev/shm");
+        let temp_dir = temp_dir.inspect_err(|error| println!("no tmpfs available ({error})"));
+        Some(Self::of(temp_dir.ok()?, options))
+    }
+
     /// A share of this directory. As root, the directory belongs to an ordinary user.
     fn of(temp_dir: TempDir, options: posix::Options) -> Self {
         if identity::switches() {
@@ -118,13 +125,19 @@ impl Share {
 
     /// A share of a directory on a file system in memory, if the system has one.
     pub(crate) fn tmpfs() -> Self {
-        match TempDir::new_in("/dev/shm") {
-            Ok(temp_dir) => LocalDirectory::of(temp_dir, Self::options()).share,
-            Err(error) => {
-                println!("no tmpfs available ({error}): using the disk");
-                Self::posix()
-            }
+        match LocalDirectory::tmpfs(Self::options()) {
+            Some(local) => local.share,
+            None => Self::posix(),
         }
+    }
+
+    /// A share of a directory on disk that keeps large streams.
+    pub(crate) fn large_streams() -> Self {
+        let options = posix::Options {
+            large_streams: true,
+            ..Self::options()
+        };
+        LocalDirectory::new(options).share
     }
 
     /// Runs an operation as a server does: first without blocking, then with it.

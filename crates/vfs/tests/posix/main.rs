@@ -11,6 +11,7 @@ mod every_name_can_be_used;
 mod extended_attributes;
 mod holes;
 mod identities;
+mod large_streams;
 mod mounts;
 mod samba;
 #[path = "../behaviour/share.rs"]

@@ -9,25 +9,33 @@
 //! A read fetches the attribute; a write replaces it as a whole, under a lock that all opens of the
 //! stream share. The kernel replaces an attribute atomically, so that a crash leaves the old or the
 //! new data.
+//!
+//! A share with [`super::Options::large_streams`] keeps the data that an attribute cannot hold in a
+//! hidden directory: see [`large`].
 
 mod attribute;
+mod base;
 mod data;
+pub(super) mod large;
 mod open;
 pub(super) mod opens;
 mod xattr;
 
 use proto::file::{FileKind, Metadata, Outcome, StreamEntry};
 use proto::path::StreamName;
+use rustix::io::Errno;
 use wire::Status;
 use wire::access::FileAttributes;
 
+use self::base::Base;
 use self::opens::OpenStream;
 use super::Posix;
+use super::directory::{Directory, Run};
 use super::file::OpenFile;
 use super::file_ref::FileRef;
 use super::stat::{stat, supports_attributes};
 use crate::errno::{Context, status};
-use crate::{Step, fold};
+use crate::{Effort, Step, Stop, fold};
 
 pub(super) use self::data::{allocated, flush, read, set_allocation, set_length, write, zero};
 
@@ -41,8 +49,37 @@ struct Found {
 }
 
 impl Posix {
+    /// The file of an open, for an operation on its streams.
+    pub(super) fn base<'a>(&self, file: &'a OpenFile, effort: Effort) -> Base<'a> {
+        self.base_of(file.file_ref(), &file.root, effort)
+    }
+
+    fn base_of<'a>(&self, file: FileRef<'a>, root: &'a Directory, effort: Effort) -> Base<'a> {
+        let keeps_large = self.options.large_streams && file.volume.stores_attributes;
+        Base::new(file, root, keeps_large, effort)
+    }
+
+    /// Fails with WouldBlock if the removal of a file may take long because of its large streams.
+    pub(super) fn may_remove_streams(&self, file: FileRef<'_>, run: Run<'_>) -> Step<()> {
+        let may = large::may_remove_all(self.base_of(file, run.root, run.effort));
+        may.map_err(|errno| failed(errno, Context::Remove))
+    }
+
+    /// Removes the data of the large streams of a file if it has lost its last name.
+    pub(super) fn name_removed(&self, file: FileRef<'_>, is_directory: bool, run: Run<'_>) {
+        let base = self.base_of(file, run.root, Effort::Blocking);
+        if base.root.is_none() {
+            return;
+        }
+        // Some file systems count the links of a directory in other ways.
+        let is_last = |fd| stat(fd).is_ok_and(|stat| stat.0.stx_nlink == 0);
+        if is_directory || is_last(file.fd) {
+            large::remove_blobs(base);
+        }
+    }
+
     /// The unnamed data stream of a file, which a directory lacks, and the named streams.
-    pub(super) fn list_streams(&self, file: &OpenFile) -> Step<Outcome> {
+    pub(super) fn list_streams(&self, file: &OpenFile, run: Run<'_>) -> Step<Outcome> {
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Open))?;
         let metadata = self.metadata(file.file_ref(), &stat, "");
         let mut entries = Vec::new();
@@ -54,7 +91,7 @@ impl Posix {
             });
         }
         if file.volume.stores_attributes && supports_attributes(&stat) {
-            for Found { name, size } in named(file.file_ref())? {
+            for Found { name, size } in named(self.base(file, run.effort))? {
                 entries.push(StreamEntry {
                     name: Some(name),
                     size,
@@ -66,14 +103,20 @@ impl Posix {
     }
 
     /// Removes a named stream of the file of an open.
-    pub(super) fn remove_stream(&self, file: &OpenFile, name: &StreamName) -> Step<Outcome> {
+    pub(super) fn remove_stream(
+        &self,
+        file: &OpenFile,
+        name: &StreamName,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        let base = self.base(file, run.effort);
         let own =
             (file.stream.as_ref()).filter(|own| fold::same(own.name().as_str(), name.as_str()));
         let removed = match own {
-            Some(own) => own.remove(file.file_ref()),
-            None => xattr::remove(file.file_ref(), name),
+            Some(own) => own.remove(base),
+            None => opens::remove(base, name),
         };
-        removed.map_err(|errno| status(errno, Context::Remove))?;
+        removed.map_err(|errno| failed(errno, Context::Remove))?;
         Ok(Outcome::Done)
     }
 
@@ -83,44 +126,42 @@ impl Posix {
         file: &OpenFile,
         to: &StreamName,
         replace: bool,
+        run: Run<'_>,
     ) -> Step<Outcome> {
+        let base = self.base(file, run.effort);
         let stream = file.stream.as_ref().ok_or(Status::INVALID_PARAMETER)?;
-        let there = find(file.file_ref(), to)?;
+        let there = find(base, to)?;
         let is_itself = |found: &Found| fold::same(found.name.as_str(), stream.name().as_str());
         let replaced = match there {
             Some(found) if is_itself(&found) => None,
             Some(_) if !replace => return Err(Status::OBJECT_NAME_COLLISION.into()),
             other => other.map(|found| found.name),
         };
-        let renamed = stream.rename(file.file_ref(), to, replaced.as_ref());
-        renamed.map_err(|errno| status(errno, Context::Data))?;
+        let renamed = stream.rename(base, to, replaced.as_ref());
+        renamed.map_err(|errno| failed(errno, Context::Data))?;
         Ok(Outcome::Done)
     }
 }
 
 /// Removes all named streams of a file: an overwrite of the file deletes them.
 /// \[MS-FSA\] 2.1.5.1.2.1
-pub(super) fn remove_all(file: FileRef<'_>) -> Step<()> {
-    if !file.volume.stores_attributes {
+pub(super) fn remove_all(base: Base<'_>) -> Step<()> {
+    if !base.file.volume.stores_attributes {
         return Ok(());
     }
-    for name in xattr::list(file).map_err(|errno| status(errno, Context::Data))? {
-        match xattr::remove(file, &name) {
-            Ok(()) | Err(rustix::io::Errno::NODATA) => {}
-            Err(errno) => return Err(status(errno, Context::Data).into()),
+    for Found { name, .. } in named(base)? {
+        match opens::remove(base, &name) {
+            Ok(()) | Err(Errno::NODATA) => {}
+            Err(errno) => return Err(failed(errno, Context::Data)),
         }
     }
     Ok(())
 }
 
 /// Replaces the sizes and the kind of a file by those of its open stream.
-pub(super) fn describe(
-    file: FileRef<'_>,
-    stream: &OpenStream,
-    metadata: &mut Metadata,
-) -> Step<()> {
-    let size = stream.size(file);
-    let size = size.map_err(|errno| status(errno, Context::Open))?;
+pub(super) fn describe(base: Base<'_>, stream: &OpenStream, metadata: &mut Metadata) -> Step<()> {
+    let size = stream.size(base);
+    let size = size.map_err(|errno| failed(errno, Context::Open))?;
     of_stream(stream, size, metadata);
     Ok(())
 }
@@ -137,12 +178,18 @@ fn allocation(size: u64) -> u64 {
     size.next_multiple_of(UNIT)
 }
 
-/// The named streams of a file.
-fn named(file: FileRef<'_>) -> Step<Vec<Found>> {
-    let mut found = Vec::new();
-    for name in xattr::list(file).map_err(|errno| status(errno, Context::Open))? {
+/// The named streams of a file. A large stream wins over an attribute with its name.
+fn named(base: Base<'_>) -> Step<Vec<Found>> {
+    let large = large::list(base).map_err(|errno| failed(errno, Context::Open))?;
+    let mut found: Vec<_> = (large.into_iter())
+        .map(|(name, size)| Found { name, size })
+        .collect();
+    for name in xattr::list(base.file).map_err(|errno| failed(errno, Context::Open))? {
+        if found.iter().any(|other| other.name == name) {
+            continue;
+        }
         // The stream may have been removed in the meantime.
-        if let Ok(size) = xattr::size(file, &name) {
+        if let Ok(size) = xattr::size(base.file, &name) {
             found.push(Found { name, size });
         }
     }
@@ -150,12 +197,24 @@ fn named(file: FileRef<'_>) -> Step<Vec<Found>> {
 }
 
 /// The named stream of a file with this name, without regard to case.
-fn find(file: FileRef<'_>, name: &StreamName) -> Step<Option<Found>> {
-    if let Ok(size) = xattr::size(file, name) {
+fn find(base: Base<'_>, name: &StreamName) -> Step<Option<Found>> {
+    let size = match large::find(base, name).map_err(|errno| failed(errno, Context::Open))? {
+        Some(blob) => blob.size(),
+        None => xattr::size(base.file, name),
+    };
+    if let Ok(size) = size {
         let name = name.clone();
         return Ok(Some(Found { name, size }));
     }
-    let named = named(file)?;
+    let named = named(base)?;
     let is_it = |found: &Found| fold::same(found.name.as_str(), name.as_str());
     Ok(named.into_iter().find(is_it))
+}
+
+/// The status of a failed operation on streams.
+fn failed(errno: Errno, context: Context) -> Stop {
+    match errno {
+        Errno::AGAIN => Stop::WouldBlock,
+        errno => Stop::Failed(status(errno, context)),
+    }
 }

@@ -6,13 +6,14 @@ use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use wire::Status;
 
-use super::{Found, find, of_stream, xattr};
-use crate::Step;
+use super::base::Base;
+use super::opens::OpenStream;
+use super::{Found, failed, find, of_stream, xattr};
 use crate::errno::{Context, status};
 use crate::posix::Posix;
 use crate::posix::directory::Run;
-use crate::posix::file::OpenFile;
 use crate::posix::open::Prepared;
+use crate::{Effort, Step};
 use proto::file::FileKind;
 
 impl Posix {
@@ -35,7 +36,7 @@ impl Posix {
             ..plan.clone()
         };
         let mut prepared = self.open_file(&of_file, run)?;
-        match self.add_stream(plan, stream, &mut prepared) {
+        match self.add_stream(plan, stream, &mut prepared, run) {
             Ok(()) => Ok(self.insert(prepared)),
             Err(stop) => {
                 self.release(prepared.file);
@@ -45,20 +46,33 @@ impl Posix {
     }
 
     /// Finds or creates the stream of a file that is open.
-    fn add_stream(&self, plan: &OpenPlan, name: &StreamName, prepared: &mut Prepared) -> Step<()> {
+    fn add_stream(
+        &self,
+        plan: &OpenPlan,
+        name: &StreamName,
+        prepared: &mut Prepared,
+        run: Run<'_>,
+    ) -> Step<()> {
         let Prepared { file, opened } = prepared;
         let can_have_streams = matches!(file.kind, FileKind::File | FileKind::Directory);
         if !can_have_streams || !file.volume.stores_attributes {
             return Err(Status::OBJECT_NAME_INVALID.into());
         }
-        let found = find(file.file_ref(), name)?;
+        let base = self.base(file, run.effort);
+        let found = find(base, name)?;
         let (found, created) = match (found, plan.existing) {
             (Some(_), Existing::Create) => return Err(Status::OBJECT_NAME_COLLISION.into()),
             (Some(found), _) => (found, false),
             (None, Existing::Open) => return Err(Status::OBJECT_NAME_NOT_FOUND.into()),
-            (None, _) => create(file, name)?,
+            (None, _) => create(base, name)?,
         };
         let stream = self.streams.share(file.key, found.name);
+        // The repetition of an attempt would not create the stream.
+        let effort = match created {
+            true => Effort::Blocking,
+            false => run.effort,
+        };
+        self.attach(self.base(file, effort), &stream)?;
         of_stream(&stream, found.size, &mut opened.metadata);
         opened.path = opened.path.with_stream(Some(stream.name()));
         opened.created = created;
@@ -66,15 +80,23 @@ impl Posix {
         file.stream = Some(stream);
         Ok(())
     }
+
+    /// Opens the blob of a large stream, and removes what a crash has left beside it.
+    fn attach(&self, base: Base<'_>, stream: &OpenStream) -> Step<()> {
+        let blob = stream.attach(base);
+        let blob = blob.map_err(|errno| failed(errno, Context::Open))?;
+        let may_keep = blob.map_or(Ok(()), |blob| self.descriptor_reserve.check(&*blob.fd));
+        Ok(may_keep.map_err(|errno| status(errno, Context::Open))?)
+    }
 }
 
 /// Creates a stream without data. Returns whether it is new: another process may have been faster.
-fn create(file: &OpenFile, name: &StreamName) -> Step<(Found, bool)> {
+fn create(base: Base<'_>, name: &StreamName) -> Step<(Found, bool)> {
     let found = Found {
         name: name.clone(),
         size: 0,
     };
-    match xattr::write(file.file_ref(), name, Vec::new(), XattrFlags::CREATE) {
+    match xattr::write(base.file, name, Vec::new(), XattrFlags::CREATE) {
         Ok(()) => Ok((found, true)),
         Err(Errno::EXIST) => Ok((found, false)),
         Err(errno) => Err(status(errno, Context::Open).into()),
