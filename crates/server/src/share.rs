@@ -126,6 +126,7 @@ fn open_directory(id: ShareId, section: &ShareSection) -> io::Result<Arc<dyn Fil
         names: section.names.into(),
         security_attribute: section.acl_xattr.into(),
         hides_unreadable: section.access_based_enumeration,
+        large_streams: section.large_streams,
         ..posix::Options::default()
     };
     let path = section.path.get_ref();

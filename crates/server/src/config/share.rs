@@ -83,6 +83,11 @@ pub struct ShareSection {
     /// Whether lists of directories leave out the files that the user may not read. Default: no.
     #[serde(default)]
     pub access_based_enumeration: bool,
+    /// Whether the server keeps named streams that do not fit into an extended attribute in the
+    /// hidden directory `.smbeam-streams` of the share. If false, writes of longer streams fail.
+    /// Default: no.
+    #[serde(default)]
+    pub large_streams: bool,
 }
 
 impl ShareSection {
@@ -109,6 +114,7 @@ impl ShareSection {
             force_user: None,
             acl_xattr: AclXattr::default(),
             access_based_enumeration: false,
+            large_streams: false,
         }
     }
 }
