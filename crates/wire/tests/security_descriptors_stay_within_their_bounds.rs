@@ -306,7 +306,76 @@ fn any_acl() -> impl Strategy<Value = Acl> {
     })
 }
 
+/// Parts of SDDL, in any order. Some make no valid text.
+fn any_sddl() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec![
+        "O:",
+        "G:",
+        "D:",
+        "S:",
+        "P",
+        "AR",
+        "AI",
+        "NO_ACCESS_CONTROL",
+        " ",
+        "(A;;FA;;;WD)",
+        "(D;OICI;0x7;;;S-1-22-1-7)",
+        "(",
+        "A;",
+        "AU;",
+        "SAFA;",
+        "ID;",
+        ";",
+        "FR",
+        "1",
+        "0xD",
+        ";;;",
+        "S-1-5-32",
+        "-544",
+        "S-1-0xABCDEF012345",
+        "BA",
+        "WD",
+        "D",
+        ")",
+    ]);
+    vec(part, 0..12).prop_map(|parts| parts.concat())
+}
+
 proptest! {
+    #[test]
+    fn descriptors_survive_as_text(
+        owner in prop::option::of(any_sid()),
+        group in prop::option::of(any_sid()),
+        entries in vec((any::<bool>(), any::<u8>(), any::<u32>(), any_sid()), 0..6),
+        flags in any::<u16>(),
+    ) {
+        // Lists have the flags P, AR and AI in their texts, and entries all but a reserved one.
+        let mut dacl = Acl::new();
+        for (allows, flags, mask, sid) in entries {
+            let (mask, flags) = (AccessMask(mask), AceFlags(flags & 0xDF));
+            let make = if allows { Ace::allow } else { Ace::deny };
+            prop_assert!(dacl.push(make(sid, mask, flags)));
+        }
+        let present = DescriptorControl::SELF_RELATIVE | DescriptorControl::DACL_PRESENT;
+        let descriptor = SecurityDescriptor {
+            control: DescriptorControl(flags & 0x1500) | present,
+            owner,
+            group,
+            dacl: Some(dacl),
+            ..SecurityDescriptor::default()
+        };
+        let text = descriptor.to_sddl().expect("a text");
+        prop_assert_eq!(text.parse(), Ok(descriptor));
+    }
+
+    #[test]
+    fn valid_texts_survive(text in any_sddl()) {
+        if let Ok(descriptor) = text.parse::<SecurityDescriptor>() {
+            let printed = descriptor.to_sddl().expect("a text");
+            prop_assert_eq!(printed.parse(), Ok(descriptor), "{} as {}", text, printed);
+        }
+    }
+
     #[test]
     fn texts_of_sids_survive(sid in any_sid()) {
         prop_assert_eq!(sid.to_string().parse(), Ok(sid));
