@@ -8,6 +8,8 @@
 use wire::FileTime;
 use wire::access::FileAttributes;
 
+use crate::ndr::Ndr;
+
 /// Name of the extended attribute in which Samba stores DOS attributes and the creation time.
 pub const NAME: &str = "user.DOSATTRIB";
 /// Maximum length in bytes of a value of the extended attribute `user.DOSATTRIB` that the server
@@ -42,7 +44,7 @@ impl DosInfo {
             .position(|byte| *byte == 0)
             .unwrap_or(value.len());
         let hex = &value[..end];
-        let mut ndr = Ndr { value, at: end + 1 };
+        let mut ndr = Ndr::at(value, end + 1);
         let Some(version) = ndr.u16() else {
             return Self::from_hex(hex);
         };
@@ -50,22 +52,22 @@ impl DosInfo {
             return None;
         }
         match version {
-            1 => Some(Self::plain(ndr.u32()?, Some(ndr.skip_to_created()?))),
+            1 => Some(Self::plain(ndr.u32()?, Some(skip_to_created(&mut ndr)?))),
             2 => {
                 ndr.u32()?;
-                Some(Self::plain(ndr.u32()?, Some(ndr.skip_to_created()?)))
+                Some(Self::plain(ndr.u32()?, Some(skip_to_created(&mut ndr)?)))
             }
             3 => {
                 let (valid, attributes) = (ndr.u32()?, ndr.u32()?);
-                Some(Self::valid(valid, attributes, ndr.skip_to_created()?))
+                Some(Self::valid(valid, attributes, skip_to_created(&mut ndr)?))
             }
             4 => {
-                let (valid, attributes, _itime) = (ndr.u32()?, ndr.u32()?, ndr.time()?);
-                Some(Self::valid(valid, attributes, ndr.time()?))
+                let (valid, attributes, _itime) = (ndr.u32()?, ndr.u32()?, time(&mut ndr)?);
+                Some(Self::valid(valid, attributes, time(&mut ndr)?))
             }
             5 => {
                 let (valid, attributes) = (ndr.u32()?, ndr.u32()?);
-                Some(Self::valid(valid, attributes, ndr.time()?))
+                Some(Self::valid(valid, attributes, time(&mut ndr)?))
             }
             _ => Self::from_hex(hex),
         }
@@ -113,43 +115,17 @@ impl DosInfo {
     }
 }
 
-/// A reader of an NDR value.
-struct Ndr<'a> {
-    value: &'a [u8],
-    at: usize,
+/// Skips `ea_size`, `size` and `alloc_size`, which statx provides, and reads the creation time.
+fn skip_to_created(ndr: &mut Ndr<'_>) -> Option<FileTime> {
+    ndr.u32()?;
+    ndr.hyper()?;
+    ndr.hyper()?;
+    time(ndr)
 }
 
-impl Ndr<'_> {
-    fn take<const N: usize>(&mut self, align: usize) -> Option<[u8; N]> {
-        let start = self.at.checked_next_multiple_of(align)?;
-        let bytes = self.value.get(start..start.checked_add(N)?)?;
-        self.at = start + N;
-        bytes.try_into().ok()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.take(2).map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take(4).map(u32::from_le_bytes)
-    }
-
-    fn hyper(&mut self) -> Option<u64> {
-        self.take(8).map(u64::from_le_bytes)
-    }
-
-    fn time(&mut self) -> Option<FileTime> {
-        self.take(4).map(u64::from_le_bytes).map(FileTime)
-    }
-
-    /// Skips `ea_size`, `size` and `alloc_size`, which statx provides, and reads the creation time.
-    fn skip_to_created(&mut self) -> Option<FileTime> {
-        self.u32()?;
-        self.hyper()?;
-        self.hyper()?;
-        self.time()
-    }
+/// Reads a time, which is aligned to 4 bytes.
+fn time(ndr: &mut Ndr<'_>) -> Option<FileTime> {
+    ndr.take(4).map(u64::from_le_bytes).map(FileTime)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod errno;
 pub mod fold;
 pub mod identity;
 pub mod memory;
+mod ndr;
 pub mod posix;
 pub mod rights;
 mod security;

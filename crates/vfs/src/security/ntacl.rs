@@ -10,6 +10,7 @@
 use wire::security::SecurityDescriptor;
 
 use super::fingerprint::HASH_LEN;
+use crate::ndr::Ndr;
 
 /// Maximum length of a value in bytes: that of any extended attribute of Linux.
 pub(crate) const MAX_LEN: usize = 65_536;
@@ -42,7 +43,7 @@ pub(crate) struct NtAcl {
 impl NtAcl {
     /// Decodes a value of the extended attribute, of any version. `None` if the value is not valid.
     pub(crate) fn decode(value: &[u8]) -> Option<Self> {
-        let mut ndr = Ndr { value, at: 0 };
+        let mut ndr = Ndr::at(value, 0);
         let version = ndr.u16()?;
         if ndr.u16()? != version {
             return None;
@@ -76,7 +77,7 @@ impl NtAcl {
             _ => return None,
         }
         Some(Self {
-            descriptor: ndr.descriptor()?,
+            descriptor: descriptor(&ndr)?,
             fingerprint,
         })
     }
@@ -127,58 +128,22 @@ fn put_descriptor(value: &mut Vec<u8>, descriptor: &SecurityDescriptor) {
     }
 }
 
-/// A reader of an NDR value.
-struct Ndr<'a> {
-    value: &'a [u8],
-    at: usize,
-}
-
-impl Ndr<'_> {
-    fn take<const N: usize>(&mut self, align: usize) -> Option<[u8; N]> {
-        let start = self.at.checked_next_multiple_of(align)?;
-        let bytes = self.value.get(start..start.checked_add(N)?)?;
-        self.at = start + N;
-        bytes.try_into().ok()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.take(2).map(u16::from_le_bytes)
-    }
-
-    /// Skips a pointer, which must not be NULL.
-    fn pointer(&mut self) -> Option<()> {
-        let referent = self.take(4).map(u32::from_le_bytes)?;
-        (referent != 0).then_some(())
-    }
-
-    /// Skips a string that ends with a zero byte.
-    fn skip_string(&mut self) -> Option<()> {
-        let length = self
-            .value
-            .get(self.at..)?
-            .iter()
-            .position(|byte| *byte == 0)?;
-        self.at += length + 1;
-        Some(())
-    }
-
-    /// Reads the descriptor. Its offsets count from the start of the value.
-    fn descriptor(&self) -> Option<SecurityDescriptor> {
-        let start = self.at.checked_next_multiple_of(4)?;
-        let mut bytes = self.value.get(start..)?.to_vec();
-        let base = u32::try_from(start).ok()?;
-        let offsets = bytes.get_mut(OFFSETS_AT..DESCRIPTOR_HEADER_LEN)?;
-        for field in offsets.as_chunks_mut::<4>().0 {
-            let offset = u32::from_le_bytes(*field);
-            if offset != 0 {
-                *field = offset.checked_sub(base)?.to_le_bytes();
-            }
+/// Reads the descriptor. Its offsets count from the start of the value.
+fn descriptor(ndr: &Ndr<'_>) -> Option<SecurityDescriptor> {
+    let (start, rest) = ndr.rest(4)?;
+    let mut bytes = rest.to_vec();
+    let base = u32::try_from(start).ok()?;
+    let offsets = bytes.get_mut(OFFSETS_AT..DESCRIPTOR_HEADER_LEN)?;
+    for field in offsets.as_chunks_mut::<4>().0 {
+        let offset = u32::from_le_bytes(*field);
+        if offset != 0 {
+            *field = offset.checked_sub(base)?.to_le_bytes();
         }
-        // Samba writes the flag SELF_RELATIVE in most versions only.
-        let control = bytes.get_mut(3)?;
-        *control |= 0x80;
-        SecurityDescriptor::decode(&bytes).ok()
     }
+    // Samba writes the flag SELF_RELATIVE in most versions only.
+    let control = bytes.get_mut(3)?;
+    *control |= 0x80;
+    SecurityDescriptor::decode(&bytes).ok()
 }
 
 #[cfg(test)]
