@@ -5,23 +5,19 @@
 //! not visible to clients.
 
 use proto::ea::{Ea, LIST_MAX};
-use rustix::fs::{
-    XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstatvfs, getxattr, listxattr,
-    removexattr, setxattr,
-};
+use rustix::fs::{XattrFlags, fstatvfs};
 use rustix::io::Errno;
 use wire::Status;
 use wire::fscc::is_valid_ea_name;
 
 use super::file_ref::FileRef;
-use super::stat::{as_server, by_descriptor, stat, supports_attributes};
+use super::stat::{or_as_server, stat, supports_attributes};
+use super::xattr;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, ea};
 
 /// The class of extended attributes that clients see.
 const PREFIX: &[u8] = b"user.";
-/// XATTR_LIST_MAX: the kernel lists no more bytes of names.
-const NAMES_MAX: usize = 64 << 10;
 /// Maximum number of bytes of names up to which the attributes of a file are read inline: each name
 /// costs a system call.
 const INLINE_NAMES_MAX: usize = 2048;
@@ -36,8 +32,8 @@ pub(super) fn query(of: FileRef<'_>, effort: Effort) -> Step<Vec<Ea>> {
     if !can_have_attributes(of)? {
         return Ok(Vec::new());
     }
-    let found = retried(of, || {
-        let names = names(of)?;
+    let found = or_as_server(of.token, || {
+        let names = xattr::list(of)?;
         match effort {
             Effort::Cached if names.len() > INLINE_NAMES_MAX => Ok(None),
             _ => read_all(of, &names).map(Some),
@@ -64,7 +60,7 @@ pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
         let known = eas.iter().find(|ea| ea.has_name(&change.name));
         let name = known.map_or(&change.name, |ea| &ea.name);
         let name = [PREFIX, name].concat();
-        let written = retried(of, || write(of, &name, &change.value));
+        let written = or_as_server(of.token, || write(of, &name, &change.value));
         written.map_err(|errno| refusal(of, errno))?;
         ea::apply(&mut eas, change);
     }
@@ -75,15 +71,6 @@ pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
 fn can_have_attributes(of: FileRef<'_>) -> Step<bool> {
     let stat = stat(of.fd).map_err(|errno| status(errno, Context::Attributes))?;
     Ok(of.volume.stores_attributes && supports_attributes(&stat))
-}
-
-/// Runs an operation under the credentials of the token, and again under those of the server if the
-/// mode of the file forbids it: the rights of the open decide, not the mode.
-fn retried<T>(of: FileRef<'_>, mut run: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    match run() {
-        Err(Errno::ACCESS | Errno::PERM) => as_server(of.token, run),
-        result => result,
-    }
 }
 
 fn read_all(of: FileRef<'_>, names: &[u8]) -> Result<Vec<Ea>, Errno> {
@@ -110,25 +97,6 @@ fn read_all(of: FileRef<'_>, names: &[u8]) -> Result<Vec<Ea>, Errno> {
     Ok(eas)
 }
 
-/// The names of all extended attributes, each with a zero byte after it.
-fn names(of: FileRef<'_>) -> Result<Vec<u8>, Errno> {
-    let mut names = vec![0; 1024];
-    loop {
-        let length = match of.is_path {
-            true => listxattr(by_descriptor(of.fd), &mut names[..]),
-            false => flistxattr(of.fd, &mut names[..]),
-        };
-        match length {
-            Ok(length) => {
-                names.truncate(length);
-                return Ok(names);
-            }
-            Err(Errno::RANGE) if names.len() < NAMES_MAX => names.resize(NAMES_MAX, 0),
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
 /// The name by which clients know an attribute; `None` if they do not see it.
 fn shown_name(name: &[u8]) -> Option<&[u8]> {
     let name = name.strip_prefix(PREFIX)?;
@@ -138,10 +106,7 @@ fn shown_name(name: &[u8]) -> Option<&[u8]> {
 
 /// The value of an attribute; `None` if it has gone, is empty, or is longer than a client can read.
 fn read(of: FileRef<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
-    let get = |value: &mut [u8]| match of.is_path {
-        true => getxattr(by_descriptor(of.fd), name, value),
-        false => fgetxattr(of.fd, name, value),
-    };
+    let get = |value: &mut [u8]| xattr::get(of, name, value);
     let mut value = vec![0; 256];
     let length = match get(&mut value) {
         Err(Errno::RANGE) => {
@@ -163,11 +128,9 @@ fn read(of: FileRef<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
 
 /// Sets an attribute, or removes it if the value is empty.
 fn write(of: FileRef<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
-    let result = match (of.is_path, value.is_empty()) {
-        (true, true) => removexattr(by_descriptor(of.fd), name),
-        (false, true) => fremovexattr(of.fd, name),
-        (true, false) => setxattr(by_descriptor(of.fd), name, value, XattrFlags::empty()),
-        (false, false) => fsetxattr(of.fd, name, value, XattrFlags::empty()),
+    let result = match value.is_empty() {
+        true => xattr::remove(of, name),
+        false => xattr::set(of, name, value, XattrFlags::empty()),
     };
     match result {
         Err(Errno::NODATA) if value.is_empty() => Ok(()),

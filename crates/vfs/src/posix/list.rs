@@ -22,7 +22,9 @@ use super::file::{Listing, Location, OpenFile};
 use super::file_ref::FileRef;
 use super::reparse::stored as reparse;
 use super::scan::BUFFER;
-use super::stat::{Stat, as_server, by_descriptor, kind_of, stat, stat_name, supports_attributes};
+use super::stat::{
+    Stat, by_descriptor, kind_of, or_as_server, stat, stat_name, supports_attributes,
+};
 use super::volume::Volume;
 use crate::dosattrib::{self, DosInfo};
 use crate::errno::{Context, status};
@@ -311,11 +313,8 @@ impl<'a> Lister<'a> {
         self.path.push(b'/');
         self.path.extend_from_slice(on_disk);
         let mut value = [0; dosattrib::MAX_LEN];
-        let mut read = || lgetxattr(&*self.path, dosattrib::NAME, &mut value[..]);
-        let result = match read() {
-            Err(Errno::ACCESS | Errno::PERM) => as_server(self.run.token, read),
-            result => result,
-        };
-        DosInfo::decode(&value[..result.ok()?])
+        let read = || lgetxattr(&*self.path, dosattrib::NAME, &mut value[..]);
+        let length = or_as_server(self.run.token, read).ok()?;
+        DosInfo::decode(&value[..length])
     }
 }

@@ -1,9 +1,7 @@
 //! The metadata of a file: the kernel's statx data and the DOS attributes that Samba stores.
 
 use proto::file::{FileKind, Metadata};
-use rustix::fs::{
-    Statx, StatxFlags, StatxTimestamp, XattrFlags, fgetxattr, fsetxattr, getxattr, setxattr,
-};
+use rustix::fs::{Statx, StatxFlags, StatxTimestamp, XattrFlags};
 use rustix::io::Errno;
 use wire::FileTime;
 use wire::access::FileAttributes;
@@ -12,8 +10,9 @@ use super::Posix;
 use super::compression;
 use super::file_ref::FileRef;
 use super::reparse::stored as reparse;
-use super::stat::{Stat, as_server, by_descriptor, kind_of, supports_attributes};
+use super::stat::{Stat, kind_of, or_as_server, supports_attributes};
 use super::volume::Volume;
+use super::xattr;
 use crate::attributes;
 use crate::dosattrib::{self, DosInfo};
 
@@ -90,12 +89,8 @@ impl Posix {
 /// extended attribute. So the server stores them as root, as Samba does.
 pub(super) fn store(of: FileRef<'_>, info: DosInfo) -> Result<(), Errno> {
     let value = info.encode();
-    match write_dos_attribute(of, &value) {
-        Err(Errno::ACCESS | Errno::PERM) if of.may_set_attributes => {
-            as_server(of.token, || write_dos_attribute(of, &value))
-        }
-        result => result,
-    }
+    let set = || xattr::set(of, dosattrib::NAME, &value, XattrFlags::empty());
+    xattr::as_permitted(of, set)
 }
 
 /// The attributes of a file without stored ones. On a file system without extended attributes, a
@@ -116,32 +111,9 @@ pub(super) fn stored(of: FileRef<'_>, stat: &Stat) -> Option<DosInfo> {
         return None;
     }
     let mut value = [0; dosattrib::MAX_LEN];
-    let result = match read_dos_attribute(of, &mut value) {
-        Err(Errno::ACCESS | Errno::PERM) => {
-            as_server(of.token, || read_dos_attribute(of, &mut value))
-        }
-        result => result,
-    };
-    DosInfo::decode(&value[..result.ok()?])
-}
-
-fn read_dos_attribute(of: FileRef<'_>, value: &mut [u8]) -> Result<usize, Errno> {
-    match of.is_path {
-        true => getxattr(by_descriptor(of.fd), dosattrib::NAME, value),
-        false => fgetxattr(of.fd, dosattrib::NAME, value),
-    }
-}
-
-fn write_dos_attribute(of: FileRef<'_>, value: &[u8]) -> Result<(), Errno> {
-    match of.is_path {
-        true => setxattr(
-            by_descriptor(of.fd),
-            dosattrib::NAME,
-            value,
-            XattrFlags::empty(),
-        ),
-        false => fsetxattr(of.fd, dosattrib::NAME, value, XattrFlags::empty()),
-    }
+    let read = || xattr::get(of, dosattrib::NAME, &mut value);
+    let length = or_as_server(of.token, read).ok()?;
+    DosInfo::decode(&value[..length])
 }
 
 /// The creation time; on a file system without it, the earliest known time.

@@ -62,6 +62,7 @@ mod streams;
 mod unfinished;
 mod volume;
 mod walk;
+mod xattr;
 
 use std::io;
 use std::path::Path;

@@ -13,9 +13,7 @@
 
 use proto::file::{Metadata, Outcome, SecurityChange};
 use proto::token::Token;
-use rustix::fs::{
-    AtFlags, Gid, Uid, XattrFlags, chownat, fgetxattr, fsetxattr, getxattr, removexattr, setxattr,
-};
+use rustix::fs::{AtFlags, Gid, Uid, XattrFlags, chownat};
 use rustix::io::Errno;
 use wire::Status;
 use wire::security::{SecurityDescriptor, SecurityInformation};
@@ -23,7 +21,8 @@ use wire::security::{SecurityDescriptor, SecurityInformation};
 use super::Posix;
 use super::file::OpenFile;
 use super::file_ref::FileRef;
-use super::stat::{as_server, by_descriptor, stat};
+use super::stat::{as_server, or_as_server, stat};
+use super::xattr;
 use crate::Step;
 use crate::errno::{Context, status};
 use crate::security::{
@@ -153,11 +152,7 @@ impl Posix {
         }
         let name = self.options.security_attribute.name();
         let write = || write_attribute(file, name, &value);
-        let written = match write() {
-            Err(Errno::ACCESS | Errno::PERM) => as_server(file.token, write),
-            result => result,
-        };
-        match written {
+        match or_as_server(file.token, write) {
             Ok(()) => Ok(()),
             Err(Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP) => {
                 tracing::debug!(name, "cannot store a security descriptor");
@@ -247,7 +242,7 @@ fn set_access_list(file: FileRef<'_>, list: &PosixAcl) -> Result<(), Errno> {
 /// Sets or removes the list for new files of a directory.
 fn set_default_list(file: FileRef<'_>, list: &PosixAcl) -> Result<(), Errno> {
     let set = match list.entries().is_empty() {
-        true => removexattr(by_descriptor(file.fd), DEFAULT_LIST),
+        true => xattr::remove(file, DEFAULT_LIST),
         false => write_attribute(file, DEFAULT_LIST, &list.encode()),
     };
     match set {
@@ -259,24 +254,15 @@ fn set_default_list(file: FileRef<'_>, list: &PosixAcl) -> Result<(), Errno> {
 /// Reads an extended attribute; `None` if the file has none of that name. The server reads those
 /// that the user may not read: they decide about the user's access.
 fn read_attribute(file: FileRef<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
-    let read = |buffer: &mut [u8]| match file.is_path {
-        true => getxattr(by_descriptor(file.fd), name, buffer),
-        false => fgetxattr(file.fd, name, buffer),
-    };
+    let read =
+        |buffer: &mut [u8]| or_as_server(file.token, || xattr::get(file, name, &mut *buffer));
     let mut usual = [0; USUAL_LEN];
-    let mut result = read(&mut usual);
-    if let Err(Errno::ACCESS | Errno::PERM) = result {
-        result = as_server(file.token, || read(&mut usual));
-    }
-    match result {
+    match read(&mut usual) {
         Ok(length) => Ok(Some(usual[..length].to_vec())),
         Err(Errno::RANGE) => {
             let mut value = vec![0; NTACL_MAX];
-            let result = match read(&mut value) {
-                Err(Errno::ACCESS | Errno::PERM) => as_server(file.token, || read(&mut value)),
-                result => result,
-            };
-            value.truncate(result?);
+            let length = read(&mut value)?;
+            value.truncate(length);
             Ok(Some(value))
         }
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
@@ -285,8 +271,5 @@ fn read_attribute(file: FileRef<'_>, name: &str) -> Result<Option<Vec<u8>>, Errn
 }
 
 fn write_attribute(file: FileRef<'_>, name: &str, value: &[u8]) -> Result<(), Errno> {
-    match file.is_path {
-        true => setxattr(by_descriptor(file.fd), name, value, XattrFlags::empty()),
-        false => fsetxattr(file.fd, name, value, XattrFlags::empty()),
-    }
+    xattr::set(file, name, value, XattrFlags::empty())
 }

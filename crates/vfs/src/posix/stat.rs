@@ -71,6 +71,18 @@ pub(super) fn supports_attributes(stat: &Stat) -> bool {
     matches!(kind_of(stat), FileKind::File | FileKind::Directory)
 }
 
+/// Runs a function with the credentials of the user, and again as the server if the kernel refuses
+/// it: for metadata that every user receives, and where the caller has checked the right.
+pub(super) fn or_as_server<T>(
+    token: &Arc<Token>,
+    mut run: impl FnMut() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    match run() {
+        Err(Errno::ACCESS | Errno::PERM) => as_server(token, run),
+        result => result,
+    }
+}
+
 /// Runs a function with the credentials of the server, then switches back to those of the token.
 pub(super) fn as_server<T>(
     token: &Arc<Token>,

@@ -23,7 +23,7 @@ use rustix::fs::{fstatfs, getxattr};
 use rustix::io::Errno;
 
 use super::sectors::{Sectors, sectors_of};
-use super::stat::{Stat, as_server, by_descriptor, supports_attributes};
+use super::stat::{Stat, by_descriptor, or_as_server, supports_attributes};
 use crate::{Effort, dosattrib};
 
 /// Maximum number of file systems in the table of a share. Further ones evict those without opens;
@@ -260,12 +260,9 @@ fn stores_attributes(fd: &impl AsFd, stat: &Stat, token: &Arc<Token>) -> bool {
     }
     let mut value = [0; dosattrib::MAX_LEN];
     let path = by_descriptor(fd);
-    let mut read = || getxattr(path.as_str(), dosattrib::NAME, &mut value[..]);
-    let result = match read() {
-        // The kernel checks the permission first.
-        Err(Errno::ACCESS | Errno::PERM) => as_server(token, read),
-        result => result,
-    };
+    let read = || getxattr(path.as_str(), dosattrib::NAME, &mut value[..]);
+    // The kernel checks the permission first.
+    let result = or_as_server(token, read);
     !matches!(result, Err(Errno::OPNOTSUPP | Errno::NOSYS))
 }
 

@@ -13,9 +13,7 @@ use std::sync::Arc;
 use proto::file::{FileKind, FoundLink, Outcome};
 use proto::path::SharePath;
 use proto::token::Token;
-use rustix::fs::{
-    FileType, OFlags, XattrFlags, fstat, major, minor, readlinkat, removexattr, setxattr,
-};
+use rustix::fs::{FileType, OFlags, XattrFlags, fstat, major, minor, readlinkat};
 use rustix::io::Errno;
 use wire::Status;
 use wire::reparse::{self, NfsFile, ReparseTag};
@@ -24,7 +22,9 @@ use self::stored::{NAME, read, read_tag, tag_of};
 use super::Posix;
 use super::directory::Run;
 use super::file::OpenFile;
-use super::stat::{as_server, by_descriptor, stat, supports_attributes};
+use super::file_ref::FileRef;
+use super::stat::{stat, supports_attributes};
+use super::xattr;
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes, identity};
@@ -70,15 +70,15 @@ impl Posix {
             }
             self.check_empty(file, run)?;
         }
-        let path = by_descriptor(&*file.fd);
-        change(file, || setxattr(&*path, NAME, data, XattrFlags::empty()))?;
+        let of = file.file_ref();
+        change(of, || xattr::set(of, NAME, data, XattrFlags::empty()))?;
         self.store_reparse(file, true)
     }
 
     pub(super) fn remove_reparse(&self, file: &OpenFile, tag: ReparseTag) -> Step<Outcome> {
         check_tag(file, tag, false)?;
-        let path = by_descriptor(&*file.fd);
-        change(file, || removexattr(&*path, NAME))?;
+        let of = file.file_ref();
+        change(of, || xattr::remove(of, NAME))?;
         self.store_reparse(file, false)
     }
 
@@ -175,15 +175,9 @@ fn check_tag(file: &OpenFile, tag: ReparseTag, may_be_none: bool) -> Step<()> {
     }
 }
 
-/// Runs a change of an attribute with the credentials of the user, and as the server if the kernel
-/// refuses it although the open has the right.
-fn change(file: &OpenFile, run: impl Fn() -> Result<(), Errno>) -> Step<()> {
-    let changed = match run() {
-        Err(Errno::ACCESS | Errno::PERM) if file.file_ref().may_set_attributes => {
-            as_server(&file.token, run)
-        }
-        result => result,
-    };
+/// Runs a change of an attribute that the rights of the open permit.
+fn change(of: FileRef<'_>, run: impl FnMut() -> Result<(), Errno>) -> Step<()> {
+    let changed = xattr::as_permitted(of, run);
     Ok(changed.map_err(|errno| status(errno, Context::Attributes))?)
 }
 

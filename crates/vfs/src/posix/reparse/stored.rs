@@ -11,7 +11,7 @@ use wire::access::FileAttributes;
 use wire::reparse::{REPARSE_MAX, ReparsePoint, ReparseTag};
 
 use crate::posix::file_ref::FileRef;
-use crate::posix::stat::{as_server, by_descriptor};
+use crate::posix::stat::{by_descriptor, or_as_server};
 
 /// The attribute with the encoded reparse point. Samba uses the same one.
 pub(super) const NAME: &str = "user.SmbReparse";
@@ -57,7 +57,7 @@ pub(in crate::posix) fn read_tag_at(path: &[u8], token: &Arc<Token>) -> Option<R
         data.truncate(length);
         Ok(data)
     };
-    tag_of(&as_reader(token, read).ok()?)
+    tag_of(&or_as_server(token, read).ok()?)
 }
 
 pub(super) fn tag_of(data: &[u8]) -> Option<ReparseTag> {
@@ -65,6 +65,8 @@ pub(super) fn tag_of(data: &[u8]) -> Option<ReparseTag> {
 }
 
 /// The stored reparse point of a file.
+///
+/// It is metadata, which every user receives that may look the name up.
 pub(super) fn read(fd: &OwnedFd, token: &Arc<Token>) -> Result<Vec<u8>, Errno> {
     let read = || {
         let mut data = vec![0; REPARSE_MAX];
@@ -72,17 +74,5 @@ pub(super) fn read(fd: &OwnedFd, token: &Arc<Token>) -> Result<Vec<u8>, Errno> {
         data.truncate(length);
         Ok(data)
     };
-    as_reader(token, read)
-}
-
-/// Reads with the credentials of the user, and as the server if the kernel refuses it: the reparse
-/// point is metadata, which every user receives that may look the name up.
-fn as_reader(
-    token: &Arc<Token>,
-    read: impl Fn() -> Result<Vec<u8>, Errno>,
-) -> Result<Vec<u8>, Errno> {
-    match read() {
-        Err(Errno::ACCESS | Errno::PERM) => as_server(token, read),
-        result => result,
-    }
+    or_as_server(token, read)
 }

@@ -1,24 +1,20 @@
 //! Extended attributes of a file, with the credentials of the user or of the server.
 
-use rustix::fs::{
-    XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
-    getxattr, getxattr_query, listxattr, listxattr_query, removexattr, setxattr,
-};
+use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use crate::posix::file_ref::FileRef;
-use crate::posix::stat::{as_server, by_descriptor};
+use crate::posix::stat::or_as_server;
+use crate::posix::xattr;
 
 /// Maximum length of the value of an attribute in bytes. XATTR_SIZE_MAX
 pub(super) const VALUE_MAX: usize = 64 << 10;
 /// Maximum length of the name of an attribute in bytes. XATTR_NAME_MAX
 pub(super) const NAME_MAX: usize = 255;
-/// Maximum length of the list of all names in bytes. XATTR_LIST_MAX
-const LIST_MAX: usize = 64 << 10;
 
 /// The names of all attributes of a file.
 pub(super) fn list(file: FileRef<'_>) -> Result<Vec<String>, Errno> {
-    let names = match list_bytes(file) {
+    let names = match xattr::list(file) {
         // A kind of file without attributes.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Vec::new()),
         names => names?,
@@ -28,33 +24,9 @@ pub(super) fn list(file: FileRef<'_>) -> Result<Vec<String>, Errno> {
     Ok(names.map(str::to_owned).collect())
 }
 
-fn list_bytes(file: FileRef<'_>) -> Result<Vec<u8>, Errno> {
-    let list = |names: &mut [u8]| match file.is_path {
-        true => listxattr(by_descriptor(file.fd), names),
-        false => flistxattr(file.fd, names),
-    };
-    let length = match file.is_path {
-        true => listxattr_query(by_descriptor(file.fd)),
-        false => flistxattr_query(file.fd),
-    };
-    let mut names = vec![0; length?];
-    let length = match list(&mut names) {
-        Err(Errno::RANGE) => {
-            names.resize(LIST_MAX, 0);
-            list(&mut names)?
-        }
-        length => length?,
-    };
-    names.truncate(length);
-    Ok(names)
-}
-
 /// The length of the value of an attribute in bytes. Fails with NODATA if it does not exist.
 pub(super) fn length(file: FileRef<'_>, name: &str) -> Result<usize, Errno> {
-    as_reader(file, || match file.is_path {
-        true => getxattr_query(by_descriptor(file.fd), name),
-        false => fgetxattr_query(file.fd, name),
-    })
+    or_as_server(file.token, || xattr::length(file, name))
 }
 
 /// The value of an attribute. Fails with NODATA if it does not exist.
@@ -73,10 +45,7 @@ pub(super) fn read(file: FileRef<'_>, name: &str) -> Result<Vec<u8>, Errno> {
 }
 
 fn get(file: FileRef<'_>, name: &str, value: &mut [u8]) -> Result<usize, Errno> {
-    as_reader(file, || match file.is_path {
-        true => getxattr(by_descriptor(file.fd), name, &mut *value),
-        false => fgetxattr(file.fd, name, &mut *value),
-    })
+    or_as_server(file.token, || xattr::get(file, name, &mut *value))
 }
 
 /// Sets an attribute. `flags` may require that it exists, or that it does not.
@@ -86,43 +55,15 @@ pub(super) fn set(
     value: &[u8],
     flags: XattrFlags,
 ) -> Result<(), Errno> {
-    let set = || match file.is_path {
-        true => setxattr(by_descriptor(file.fd), name, value, flags),
-        false => fsetxattr(file.fd, name, value, flags),
-    };
+    let set = || xattr::set(file, name, value, flags);
     // The kernel decides about a new stream, the rights of the open about the others.
     match flags.contains(XattrFlags::CREATE) {
         true => set(),
-        false => as_permitted(file, set),
+        false => xattr::as_permitted(file, set),
     }
 }
 
 /// Removes an attribute. Fails with NODATA if it does not exist.
 pub(super) fn remove(file: FileRef<'_>, name: &str) -> Result<(), Errno> {
-    as_permitted(file, || match file.is_path {
-        true => removexattr(by_descriptor(file.fd), name),
-        false => fremovexattr(file.fd, name),
-    })
-}
-
-/// Runs a change with the credentials of the user, and again as the server if the kernel refuses it
-/// and the open has a right to write: it was checked when the stream was opened, and Windows does
-/// not look at the permissions of the file again.
-fn as_permitted<T>(
-    file: FileRef<'_>,
-    mut run: impl FnMut() -> Result<T, Errno>,
-) -> Result<T, Errno> {
-    match run() {
-        Err(Errno::ACCESS | Errno::PERM) if file.may_set_attributes => as_server(file.token, run),
-        result => result,
-    }
-}
-
-/// Runs a query with the credentials of the user, and again as the server if the kernel refuses it:
-/// lengths of streams are metadata, and the caller has checked the right to read data.
-fn as_reader<T>(file: FileRef<'_>, mut run: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    match run() {
-        Err(Errno::ACCESS | Errno::PERM) => as_server(file.token, run),
-        result => result,
-    }
+    xattr::as_permitted(file, || xattr::remove(file, name))
 }
