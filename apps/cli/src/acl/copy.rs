@@ -44,7 +44,7 @@ fn copy(arguments: &Arguments, connector: &Connector, report: &Report) -> Outcom
     let source = connector.remote_path(&arguments.source)?;
     let target = connector.remote_path(&arguments.target)?;
     let lines = Mutex::new(Lines::new());
-    walk::each(&source, arguments.recursive, report, &|path, _| {
+    walk::tree(&source, arguments.recursive, report, &|path, _| {
         let below = path.path[source.path.len()..].trim_start_matches('/');
         let target = match below {
             "" => target.clone(),

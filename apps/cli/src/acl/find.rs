@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use smbeam_client::{AccessMask, Ace, AceType, SecurityDescriptor, Sid};
 
 use super::{names, readable, rights, walk};
-use crate::connect::{ConnectArguments, Connector};
+use crate::connect::ConnectArguments;
 use crate::descriptor;
 use crate::failure::Outcome;
 use crate::file_path::RemotePath;
@@ -41,21 +41,11 @@ pub(crate) struct Arguments {
 
 /// Runs `smbeam acl find`.
 pub(super) fn run(arguments: &Arguments, report: &Report) {
-    let connector = Connector::new(&arguments.connect);
     let lines = Mutex::new(Lines::new());
-    for url in &arguments.urls {
-        let searched = connector.remote_path(url).and_then(|path| {
-            walk::each(&path, true, report, &|path, _| {
-                check(arguments, path, &lines)
-            })
-        });
-        if let Err(failure) = searched {
-            report.failed(&failure);
-        }
-        if report.is_over() {
-            break;
-        }
-    }
+    let Arguments { urls, connect, .. } = arguments;
+    walk::trees(urls, connect, true, report, &|path, _| {
+        check(arguments, path, &lines)
+    });
 }
 
 fn check(arguments: &Arguments, path: &RemotePath, lines: &Mutex<Lines>) -> Outcome {

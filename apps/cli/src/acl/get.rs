@@ -6,7 +6,7 @@ use clap::Args;
 use smbeam_client::SecurityInformation;
 
 use super::{readable, walk};
-use crate::connect::{ConnectArguments, Connector};
+use crate::connect::ConnectArguments;
 use crate::descriptor;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -39,21 +39,11 @@ pub(crate) struct Arguments {
 
 /// Runs `smbeam acl get`.
 pub(super) fn run(arguments: &Arguments, report: &Report) {
-    let connector = Connector::new(&arguments.connect);
     let lines = Mutex::new(Lines::new());
-    for url in &arguments.urls {
-        let shown = connector.remote_path(url).and_then(|path| {
-            walk::each(&path, arguments.recursive, report, &|path, _| {
-                show(arguments, path, &lines)
-            })
-        });
-        if let Err(failure) = shown {
-            report.failed(&failure);
-        }
-        if report.is_over() {
-            break;
-        }
-    }
+    let Arguments { urls, connect, .. } = arguments;
+    walk::trees(urls, connect, arguments.recursive, report, &|path, _| {
+        show(arguments, path, &lines)
+    });
 }
 
 fn show(arguments: &Arguments, path: &RemotePath, lines: &Mutex<Lines>) -> Outcome {

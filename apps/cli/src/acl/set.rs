@@ -7,7 +7,7 @@ use smbeam_client::{SecurityDescriptor, SecurityInformation, Sid};
 
 use super::change::{self, Change, Entry, Revocation};
 use super::{names, walk};
-use crate::connect::{ConnectArguments, Connector};
+use crate::connect::ConnectArguments;
 use crate::descriptor;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -80,21 +80,11 @@ pub(super) fn run(arguments: &Arguments, report: &Report) {
         let reason = "has neither owner, group nor lists";
         return report.failed(&Failure::usage("--sddl", reason));
     }
-    let connector = Connector::new(&arguments.connect);
     let lines = Mutex::new(Lines::new());
-    for url in &arguments.urls {
-        let set = connector.remote_path(url).and_then(|path| {
-            walk::each(&path, arguments.recursive, report, &|path, info| {
-                set(arguments, &change, (path, info), &lines)
-            })
-        });
-        if let Err(failure) = set {
-            report.failed(&failure);
-        }
-        if report.is_over() {
-            break;
-        }
-    }
+    let Arguments { urls, connect, .. } = arguments;
+    walk::trees(urls, connect, arguments.recursive, report, &|path, info| {
+        set(arguments, &change, (path, info), &lines)
+    });
 }
 
 fn set(

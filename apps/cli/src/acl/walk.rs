@@ -1,8 +1,10 @@
 //! The files of a tree, several directories at the same time.
 
+use crate::connect::{ConnectArguments, Connector};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, FileInfo, FilePath, Kind, RemotePath};
+use crate::location::Url;
 use crate::report::Report;
 use crate::transfer::pool::{self, Queue};
 
@@ -17,10 +19,31 @@ struct Job {
     depth: u32,
 }
 
+/// Calls `each` for the files and directories at `urls`, and with `is_recursive` for everything below
+/// them. See [`tree`].
+pub(super) fn trees(
+    urls: &[Url],
+    connect: &ConnectArguments,
+    is_recursive: bool,
+    report: &Report,
+    each: &(dyn Fn(&RemotePath, &FileInfo) -> Outcome + Sync),
+) {
+    let connector = Connector::new(connect);
+    for url in urls {
+        let path = connector.remote_path(url);
+        if let Err(failure) = path.and_then(|path| tree(&path, is_recursive, report, each)) {
+            report.failed(&failure);
+        }
+        if report.is_over() {
+            break;
+        }
+    }
+}
+
 /// Calls `each` for the file or directory, and with `is_recursive` for everything below it. A
 /// directory comes before its entries. Links are skipped: a descriptor of a link would be that of
 /// its target.
-pub(super) fn each(
+pub(super) fn tree(
     path: &RemotePath,
     is_recursive: bool,
     report: &Report,
