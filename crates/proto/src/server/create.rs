@@ -362,7 +362,6 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
     Ok(answer(asked, metadata, &known, (&caching, durability)))
 }
 
-/// The response: with the granted oplock level and durability.
 /// Enters an open in the table of application instances.
 fn enter_instance(context: &Context<'_>, instance: AppInstance, open: &Open) {
     let entry = context.server.app_instances.enter(
@@ -379,6 +378,7 @@ fn enter_instance(context: &Context<'_>, instance: AppInstance, open: &Open) {
     open.state.lock().app_instance = Some(entry);
 }
 
+/// The response: with the granted oplock level and durability.
 fn answer(
     asked: &Asked,
     metadata: &Metadata,
