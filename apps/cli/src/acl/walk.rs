@@ -19,8 +19,8 @@ struct Job {
     depth: u32,
 }
 
-/// Calls `each` for the files and directories at `urls`, and with `is_recursive` for everything below
-/// them. See [`tree`].
+/// Calls `each` for the files and directories at `urls`, and with `is_recursive` for everything
+/// below them. See [`tree`].
 pub(super) fn trees(
     urls: &[Url],
     connect: &ConnectArguments,
