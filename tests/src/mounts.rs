@@ -36,6 +36,15 @@ impl MountStage {
     /// The server `subject` with one share. The guest has not started. `name` is part of the names
     /// of its directories.
     pub fn new(subject: Subject, name: &str) -> Result<MountStage> {
+        MountStage::start_server(subject, name, false)
+    }
+
+    /// The same with a server that advertises several connections to its interface.
+    pub fn with_channels(subject: Subject, name: &str) -> Result<MountStage> {
+        MountStage::start_server(subject, name, true)
+    }
+
+    fn start_server(subject: Subject, name: &str, channels: bool) -> Result<MountStage> {
         let lab = Lab::find_with_guest()?;
         let scratch = Scratch::new(name)?;
         let share = scratch.open_directory("share")?;
@@ -48,6 +57,7 @@ impl MountStage {
             "ea support = yes",
         ];
         let plan = Plan {
+            channels,
             samba_globals: samba_globals.map(str::to_owned).to_vec(),
             ..Plan::sharing(&share)
         };
@@ -107,18 +117,13 @@ impl MountStage {
 /// `mounts`, runs `commands`, unmounts, and searches the log of the kernel for `complaints`. The
 /// first command that fails ends it.
 pub fn script(mounts: &[(&str, &str)], commands: &str, complaints: &str) -> String {
-    let (name, password) = (ALICE.name, ALICE.password);
     let mut text = "set -e\n\
         trap 'code=$?; test $code = 0 || { echo \"failed with $code\"; dmesg | tail -40; }' EXIT\n\
         dmesg -C\n\
         modprobe cifs\n"
         .to_owned();
     for (mount, options) in mounts {
-        text += &format!(
-            "mkdir -p /mnt/{mount}\n\
-             mount -t cifs //{HOST_ADDRESS}/data /mnt/{mount} \
-             -o username={name},password='{password}',{options}\n"
-        );
+        text += &format!("mkdir -p /mnt/{mount}\n{}\n", mount_command(mount, options));
     }
     text += commands;
     text += "\ncd /\n";
@@ -126,4 +131,13 @@ pub fn script(mounts: &[(&str, &str)], commands: &str, complaints: &str) -> Stri
         text += &format!("umount /mnt/{mount}\n");
     }
     text + &format!("dmesg | grep -E '{complaints}' && exit 99\nexit 0\n")
+}
+
+/// The command that mounts the share at `/mnt/MOUNT`, a directory that exists.
+pub fn mount_command(mount: &str, options: &str) -> String {
+    let (name, password) = (ALICE.name, ALICE.password);
+    format!(
+        "mount -t cifs //{HOST_ADDRESS}/data /mnt/{mount} \
+         -o username={name},password='{password}',{options}"
+    )
 }

@@ -50,6 +50,7 @@ mod linux_kernel_lists_from_its_cache;
 mod linux_kernel_locks_files;
 mod linux_kernel_mounts;
 mod linux_kernel_mounts_stay_coherent;
+mod linux_kernel_mounts_with_options;
 mod linux_kernel_outlives_network_cuts;
 mod linux_kernel_runs_databases;
 mod linux_kernel_sees_nested_mounts;
@@ -136,6 +137,7 @@ const MODULES: &[Module] = modules! {
     linux_kernel_locks_files;
     linux_kernel_mounts;
     linux_kernel_mounts_stay_coherent;
+    linux_kernel_mounts_with_options;
     linux_kernel_outlives_network_cuts;
     linux_kernel_runs_databases;
     linux_kernel_sees_nested_mounts;
