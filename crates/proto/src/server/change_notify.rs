@@ -104,7 +104,7 @@ impl Step {
     fn look(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let (key, op) = (self.open.key, self.op);
         // smbtorture smb2.notify.rmdir1
-        if context.server.files.is_delete_pending(key) {
+        if context.server.files.has_delete_pending(key) {
             return Err(Status::DELETE_PENDING);
         }
         let waiter = (context.connection, op);

@@ -14,7 +14,7 @@ use wire::fscc::FileAction;
 use wire::{Guid, Status};
 
 use crate::effect::{Effect, Effects, Outcome};
-use crate::file::{FileKey, FileOp, Metadata, Operation};
+use crate::file::{FileKey, FileOp, LocalOpen, Metadata, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::Server;
@@ -42,6 +42,8 @@ pub(crate) enum Step {
 /// A file with its last open being closed and its name being removed.
 pub(crate) struct Unlinking {
     open: Arc<Open>,
+    /// The open that asked for the deletion.
+    file: LocalOpen,
     path: SharePath,
     close: Close,
     response: Response,
@@ -82,11 +84,12 @@ impl Step {
                 // Whether it went or not, such as a directory that is not empty: it is closed.
                 let Unlinking {
                     open,
+                    file,
                     path,
                     close,
                     response,
                 } = *unlinking;
-                context.server.files.forget(open.key, &path);
+                context.server.files.forget(open.key, file, &path);
                 if let Ok(outcome) = outcome.expect_file() {
                     outcome.expect_done();
                     let entry = (&path, close.own_parent_lease);
@@ -125,6 +128,7 @@ fn finish_request(
     if let Some((file, path)) = close.unlink.take() {
         let step = Step::Unlink(Box::new(Unlinking {
             open,
+            file,
             path: path.clone(),
             close,
             response,
@@ -165,7 +169,7 @@ fn removed<'a>(open: &Open, path: &'a SharePath) -> Event<'a> {
 /// Ends the watches of a closed open, and wakes those of a directory that will be deleted.
 fn end_watches(server: &Server, open: &Open) -> Notices {
     let mut notices = server.watches.end(open.file);
-    if !server.watches.is_empty() && server.files.is_delete_pending(open.key) {
+    if !server.watches.is_empty() && server.files.has_delete_pending(open.key) {
         notices.extend(server.watches.wake(open.key));
     }
     notices
@@ -236,6 +240,7 @@ impl Server {
             effects.push(Effect::File(op, FileOp::OnOpen(file, operation)));
             let unlinked = Unlinked {
                 open: open.clone(),
+                file,
                 path,
                 close,
             };
@@ -254,8 +259,13 @@ impl Server {
         is_removed: bool,
         effects: &mut Effects,
     ) {
-        let Unlinked { open, path, close } = unlinked;
-        self.files.forget(open.key, &path);
+        let Unlinked {
+            open,
+            file,
+            path,
+            close,
+        } = unlinked;
+        self.files.forget(open.key, file, &path);
         if is_removed {
             let own = close.own_parent_lease;
             self.post(removal_notices(self, now, &open, (&path, own)), effects);
@@ -282,7 +292,7 @@ fn finish(
         effects.push(Effect::File(op, operation));
     };
     if let Some((file, path)) = close.unlink {
-        server.files.forget(key, &path);
+        server.files.forget(key, file, &path);
         run(FileOp::OnOpen(file, Operation::Unlink { path }));
     }
     for file in close.close {

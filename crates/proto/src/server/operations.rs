@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
+use crate::file::LocalOpen;
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::fsa::Close;
@@ -21,6 +22,8 @@ pub(crate) struct Operations {
 #[derive(Debug)]
 pub(crate) struct Unlinked {
     pub(crate) open: Arc<Open>,
+    /// The open that asked for the deletion.
+    pub(crate) file: LocalOpen,
     pub(crate) path: SharePath,
     pub(crate) close: Close,
 }

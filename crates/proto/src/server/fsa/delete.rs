@@ -1,12 +1,15 @@
 //! Deletion of files: delete pending and delete on close. \[MS-FSA\] 2.1.5.5, 2.1.5.15.3
 //!
-//! A file that is marked for deletion keeps its name until its last open, on any of its streams,
-//! is closed. A named stream that is marked keeps its name until its last open is closed. Then the
-//! name is removed through the open that asked for the deletion, with the rights of that open and
-//! by its name. The open is *parked* if its client closes it before other clients close theirs.
+//! A deletion is that of one name of a file. The name stays until the last open by it, on any
+//! stream of the file, is closed. Opens by other links do not count: cifs.ko keeps closed files
+//! open, and removes a directory with another link of such a file. Samba does the same, and
+//! \[MS-FSA\] 2.1.5.15.3 marks the link. A named stream that is marked keeps its name until its last
+//! open is closed. Then the name is removed through the open that asked for the deletion, with the
+//! rights of that open and by its name. The open is *parked* if its client closes it before other
+//! clients close theirs.
 //!
 //! With POSIX semantics the name of a file is removed when that open is closed. The other opens
-//! stay valid, and the file stays marked for deletion until the last of them is closed.
+//! stay valid, and the name stays marked for deletion until the last of them is closed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,7 +25,7 @@ use crate::path::SharePath;
 use crate::server::notices::Notices;
 use crate::time::Instant;
 
-/// The mark for deletion.
+/// The mark for deletion of a name of a file, or of a named stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingDelete {
     /// The open that requested the deletion.
@@ -81,8 +84,7 @@ impl FileTable {
             return Close::of(open);
         };
         let (close, ended) = file.close(key, open, deadline);
-        let is_unused = close.unlink.is_none() && !file.has_opens();
-        if is_unused {
+        if close.unlink.is_none() && file.is_unused() {
             files.remove(key);
         }
         if ended.is_some_and(|lease| files.remove_lease(lease)) {
@@ -102,27 +104,23 @@ impl FileTable {
     }
 
     /// The name `removed` of a deleted file or stream was removed, or could not be removed: the
-    /// file or stream leaves the table, unless it has opens. `key` is that of the closed open.
-    pub(crate) fn forget(&self, key: FileKey, removed: &SharePath) {
+    /// file or stream leaves the table, unless it has opens. `open` asked for the deletion.
+    pub(crate) fn forget(&self, key: FileKey, open: LocalOpen, removed: &SharePath) {
         let mut files = self.files.lock();
         let Some(file) = files.file_mut(key) else {
             return;
         };
-        let is_stream = removed.stream().is_some();
-        let is_closed = |stream: &StreamRecord| stream.opens.is_empty();
-        if is_stream && file.streams.get(key.stream).is_some_and(is_closed) {
-            file.streams.remove(key.stream);
+        if removed.stream().is_some() {
+            file.forget_stream(key.stream);
+        } else {
+            file.forget_name(open);
         }
-        // The name of the file itself may be being removed too.
-        let is_deleted = is_stream && file.delete.is_some();
-        if !file.has_opens() && !is_deleted {
+        if file.is_unused() {
             files.remove(key);
-        } else if !is_stream && let Some(delete) = &mut file.delete {
-            delete.is_gone = delete.is_removed;
         }
     }
 
-    /// Marks the file of an open for deletion, or the named stream if the open is one. A mark that
+    /// Marks the name of an open for deletion, or the named stream if the open is one. A mark that
     /// exists does not change. `is_posix`: the name of the file goes when this open is closed, and
     /// not with the last open.
     pub(crate) fn set_delete_pending(&self, key: FileKey, open: LocalOpen, is_posix: bool) {
@@ -131,35 +129,93 @@ impl FileTable {
         }
     }
 
-    /// Removes the mark for deletion of the file, or of the named stream, unless the name is gone.
-    /// Returns a parked open, which the caller closes.
-    pub(crate) fn clear_delete_pending(&self, key: FileKey) -> Option<LocalOpen> {
+    /// Removes the mark for deletion of the name of an open, or of the named stream, unless the name
+    /// is gone. Returns a parked open, which the caller closes.
+    pub(crate) fn clear_delete_pending(&self, key: FileKey, open: LocalOpen) -> Option<LocalOpen> {
         let mut files = self.files.lock();
-        let mark = files.file_mut(key)?.delete_mut(key.stream)?;
-        let delete = mark.take_if(|delete| !delete.is_removed)?;
-        delete.is_parked.then_some(delete.file)
+        let mark = files.file_mut(key)?.take_mark(key.stream, open)?;
+        mark.is_parked.then_some(mark.file)
     }
 
-    /// Whether the stream is marked for deletion, by itself or with its file.
-    pub(crate) fn is_delete_pending(&self, key: FileKey) -> bool {
+    /// Whether the name of an open is marked for deletion, or its named stream.
+    pub(crate) fn is_delete_pending(&self, key: FileKey, open: LocalOpen) -> bool {
         let files = self.files.lock();
-        (files.file(key)).is_some_and(|file| file.is_delete_pending(key.stream))
+        let file = files.file(key);
+        file.is_some_and(|file| file.is_delete_pending(key.stream, open))
+    }
+
+    /// Whether any name of the file is marked for deletion, or the stream.
+    pub(crate) fn has_delete_pending(&self, key: FileKey) -> bool {
+        let files = self.files.lock();
+        let is_marked = |file: &FileRecord| {
+            !file.deletes.is_empty() || file.is_stream_delete_pending(key.stream)
+        };
+        files.file(key).is_some_and(is_marked)
+    }
+
+    /// Number of names of the file that are marked for deletion and exist.
+    pub(crate) fn names_to_delete(&self, key: FileKey) -> usize {
+        let files = self.files.lock();
+        let deletes = files.file(key).map_or(&[][..], |file| &file.deletes);
+        deletes.iter().filter(|delete| !delete.is_gone).count()
     }
 }
 
 impl FileRecord {
-    /// Whether a stream is marked for deletion, by itself or with the file.
-    pub(super) fn is_delete_pending(&self, stream: StreamId) -> bool {
-        let is_marked = |stream: &StreamRecord| stream.delete.is_some();
-        self.delete.is_some() || self.streams.get(stream).is_some_and(is_marked)
+    /// Whether the record has neither opens nor a deletion in progress.
+    pub(super) fn is_unused(&self) -> bool {
+        !self.has_opens() && self.deletes.is_empty()
     }
 
-    /// Whether new opens of a stream fail, because its name or that of the file is to go.
-    pub(super) fn refuses_opens(&self, stream: StreamId) -> bool {
-        let has_name = |delete: &PendingDelete| !delete.is_gone;
+    /// An open of a stream.
+    fn open(&self, stream: StreamId, open: LocalOpen) -> Option<&OpenRecord> {
+        self.streams.get(stream)?.open(open)
+    }
+
+    /// Whether the name of an open is marked for deletion, or its named stream.
+    fn is_delete_pending(&self, stream: StreamId, open: LocalOpen) -> bool {
+        let is_marked = |record| self.deletes.iter().any(|delete| delete.is_of(record));
+        self.open(stream, open).is_some_and(is_marked) || self.is_stream_delete_pending(stream)
+    }
+
+    /// Whether a named stream is marked for deletion by itself.
+    fn is_stream_delete_pending(&self, stream: StreamId) -> bool {
         let is_marked = |stream: &StreamRecord| stream.delete.is_some();
-        self.delete.as_deref().is_some_and(has_name)
-            || self.streams.get(stream).is_some_and(is_marked)
+        self.streams.get(stream).is_some_and(is_marked)
+    }
+
+    /// Whether a new open of a stream fails, because its name or the stream is to go.
+    pub(super) fn refuses(&self, stream: StreamId, new: &OpenRecord) -> bool {
+        let is_in_the_way = |delete: &PendingDelete| !delete.is_gone && delete.is_of(new);
+        self.deletes.iter().any(is_in_the_way) || self.is_stream_delete_pending(stream)
+    }
+
+    /// Whether any open of any stream is by the name of a deletion.
+    fn has_opens_of(&self, delete: &PendingDelete) -> bool {
+        let mut opens = self.streams.values().flat_map(|stream| &stream.opens);
+        opens.any(|open| delete.is_of(open))
+    }
+
+    /// A named stream was removed.
+    fn forget_stream(&mut self, stream: StreamId) {
+        let is_closed = |stream: &StreamRecord| stream.opens.is_empty();
+        if self.streams.get(stream).is_some_and(is_closed) {
+            self.streams.remove(stream);
+        }
+    }
+
+    /// The name that `open` asked to delete was removed. With POSIX semantics the mark stays while
+    /// the name has opens.
+    fn forget_name(&mut self, open: LocalOpen) {
+        let is_it = |delete: &PendingDelete| delete.file == open && delete.is_removed;
+        let Some(index) = self.deletes.iter().position(is_it) else {
+            return;
+        };
+        if self.has_opens_of(&self.deletes[index]) {
+            self.deletes[index].is_gone = true;
+        } else {
+            self.deletes.swap_remove(index);
+        }
     }
 
     /// Whether the opens of named streams permit this open of the file: a deletion of the file
@@ -173,20 +229,23 @@ impl FileRecord {
         named.all(|(_, stream)| stream.opens.iter().all(shares))
     }
 
-    /// The mark for deletion of the file, or of a named stream.
-    fn delete_mut(&mut self, stream: StreamId) -> Option<&mut Option<Box<PendingDelete>>> {
-        match stream {
-            StreamId::DATA => Some(&mut self.delete),
-            stream => (self.streams.get_mut(stream)).map(|stream| &mut stream.delete),
+    /// Takes the mark of the name of an open, or of its named stream, unless the name is gone.
+    fn take_mark(&mut self, stream: StreamId, open: LocalOpen) -> Option<PendingDelete> {
+        if stream != StreamId::DATA {
+            let mark = self.streams.get_mut(stream)?.delete.take();
+            return mark.map(|mark| *mark);
         }
+        let record = self.open(stream, open)?;
+        let is_it = |delete: &PendingDelete| !delete.is_removed && delete.is_of(record);
+        let index = self.deletes.iter().position(is_it)?;
+        Some(self.deletes.swap_remove(index))
     }
 
     fn set_delete_pending(&mut self, key: FileKey, open: LocalOpen, is_posix: bool) {
-        let stream = self.streams.get(key.stream);
-        let Some(record) = stream.and_then(|stream| stream.open(open)) else {
+        let Some(record) = self.open(key.stream, open) else {
             return;
         };
-        let delete = Box::new(PendingDelete {
+        let delete = PendingDelete {
             file: open,
             path: record.path.clone(),
             parent_lease: record.parent_lease,
@@ -194,9 +253,14 @@ impl FileRecord {
             is_posix: is_posix && key.stream == StreamId::DATA,
             is_removed: false,
             is_gone: false,
-        });
-        if let Some(mark) = self.delete_mut(key.stream) {
-            mark.get_or_insert(delete);
+        };
+        let is_marked = |delete: &PendingDelete| !delete.is_gone && delete.is_of(record);
+        if key.stream == StreamId::DATA && !self.deletes.iter().any(is_marked) {
+            self.deletes.push(delete);
+        } else if let Some(stream) = self.streams.get_mut(key.stream)
+            && key.stream != StreamId::DATA
+        {
+            stream.delete.get_or_insert(Box::new(delete));
         }
     }
 
@@ -244,7 +308,7 @@ impl FileRecord {
         let record = stream.opens.swap_remove(index);
         let ended = stream.closed(record.holder, &mut notices);
         stream.locks.leave(open, &mut notices);
-        let close = self.remaining(key.stream, open, record.parent_lease);
+        let close = self.remaining(key.stream, &record);
         let entry = Some((record.path, record.parent_lease));
         (
             Close {
@@ -259,53 +323,85 @@ impl FileRecord {
 
 impl FileRecord {
     /// The work that remains after an open has left its stream.
-    fn remaining(&mut self, id: StreamId, open: LocalOpen, parent_lease: Option<Guid>) -> Close {
-        let is_unused = self.streams.values().all(|stream| stream.opens.is_empty());
-        if is_unused && let Some(delete) = &self.delete {
-            let mut close = match delete.is_removed {
-                true => Close::of(open),
-                false => delete.unlink(open, parent_lease),
-            };
+    fn remaining(&mut self, id: StreamId, record: &OpenRecord) -> Close {
+        let stream = self.streams.get(id);
+        let is_last = stream.is_some_and(|stream| stream.opens.is_empty());
+        let close = match self.last_by_name(record) {
+            Some(close) => close,
+            None if id == StreamId::DATA => self.remaining_by_name(record),
+            None => return self.remaining_of_stream(id, record, is_last),
+        };
+        if is_last {
+            self.streams.remove(id);
+        }
+        close
+    }
+
+    /// The removal of the name of an open, if the open was the last by this name. The last open of
+    /// the file ends the deletions of its streams too.
+    fn last_by_name(&mut self, record: &OpenRecord) -> Option<Close> {
+        let is_it = |delete: &PendingDelete| !delete.is_removed && delete.is_of(record);
+        let index = self.deletes.iter().position(is_it)?;
+        if self.has_opens_of(&self.deletes[index]) {
+            return None;
+        }
+        let delete = &mut self.deletes[index];
+        delete.is_removed = true;
+        let mut close = delete.unlink(record.file, record.parent_lease);
+        if self.streams.values().all(|stream| stream.opens.is_empty()) {
             let marks = self.streams.values().filter_map(|it| it.delete.as_deref());
             let parked = marks.filter(|mark| mark.is_parked).map(|mark| mark.file);
             close.close.extend(parked);
             self.streams.clear();
-            return close;
         }
-        let stream = self.streams.get_mut(id).expect("it had the open");
-        let is_last = stream.opens.is_empty();
-        let mark = match id {
-            StreamId::DATA => &mut self.delete,
-            _ => &mut stream.delete,
-        };
-        match mark {
-            Some(delete) if is_last && id != StreamId::DATA => delete.unlink(open, parent_lease),
-            Some(delete) if delete.file == open && delete.is_posix => {
+        Some(close)
+    }
+
+    /// The work after an open of the file whose name has other opens, or no mark.
+    fn remaining_by_name(&mut self, record: &OpenRecord) -> Close {
+        let is_it = |delete: &&mut PendingDelete| !delete.is_removed && delete.file == record.file;
+        if let Some(delete) = self.deletes.iter_mut().find(is_it) {
+            if delete.is_posix {
                 delete.is_removed = true;
-                let close = delete.unlink(open, parent_lease);
-                if is_last {
-                    self.streams.remove(id);
-                }
-                close
+                return delete.unlink(record.file, record.parent_lease);
             }
-            Some(delete) if delete.file == open => {
-                delete.is_parked = true;
-                if is_last {
-                    self.streams.remove(id);
-                }
-                Close::default()
-            }
-            _ => {
-                if is_last {
-                    self.streams.remove(id);
-                }
-                Close::of(open)
-            }
+            delete.is_parked = true;
+            return Close::default();
         }
+        // The last open by a name that is gone.
+        let is_open = |file: &Self, delete: &PendingDelete| file.has_opens_of(delete);
+        let is_over = |delete: &PendingDelete| delete.is_gone && !is_open(self, delete);
+        if let Some(index) = self.deletes.iter().position(is_over) {
+            self.deletes.swap_remove(index);
+        }
+        Close::of(record.file)
+    }
+
+    /// The work after an open of a named stream whose file keeps its name.
+    fn remaining_of_stream(&mut self, id: StreamId, record: &OpenRecord, is_last: bool) -> Close {
+        let stream = self.streams.get_mut(id).expect("it had the open");
+        match &mut stream.delete {
+            Some(delete) if is_last => return delete.unlink(record.file, record.parent_lease),
+            Some(delete) if delete.file == record.file => {
+                delete.is_parked = true;
+                return Close::default();
+            }
+            _ => {}
+        }
+        if is_last {
+            self.streams.remove(id);
+        }
+        Close::of(record.file)
     }
 }
 
 impl PendingDelete {
+    /// Whether an open is by the name that the deletion removes. The names of opens through another
+    /// share cannot be compared: such an open counts.
+    fn is_of(&self, open: &OpenRecord) -> bool {
+        self.file.share != open.file.share || self.path.is_same_file(&open.path)
+    }
+
     /// The work that remains when the last open is closed.
     fn unlink(&self, last: LocalOpen, parent_lease: Option<Guid>) -> Close {
         let mut close = Vec::from([last]);

@@ -58,8 +58,8 @@ pub(crate) struct FileTable {
 struct FileRecord {
     /// The open streams, and those that are being deleted. The others have no entry.
     streams: Streams,
-    /// Set once the file will be deleted with its last open. Boxed, because few files are.
-    delete: Option<Box<PendingDelete>>,
+    /// The names that will be deleted with the last open by them, at most one mark for each.
+    deletes: Vec<PendingDelete>,
 }
 
 /// One open stream of a file.
@@ -163,7 +163,7 @@ impl FileTable {
         }
         let file = files.entry(key);
         // Once the name is gone, only another name leads to the file.
-        if file.refuses_opens(key.stream) {
+        if file.refuses(key.stream, &record) {
             return Err(Status::DELETE_PENDING);
         }
         let violates_file = !file.shares_deletion(key.stream, attempt.checked);
@@ -241,11 +241,10 @@ impl FileTable {
                 leases.extend(open.holder.lease());
             }
         }
-        if let Some(delete) = &mut file.delete
-            && delete.file.share == share
-            && delete.path.is_same_file(from)
-        {
-            delete.path = to.clone();
+        for delete in &mut file.deletes {
+            if delete.file.share == share && delete.path.is_same_file(from) {
+                delete.path = to.clone();
+            }
         }
         for lease in leases {
             if files.is_directory_lease(lease) {

@@ -106,7 +106,7 @@ fn a_delete_pending_file_refuses_opens_and_is_deleted_with_its_last_open() {
     assert_eq!(close.unlink, Some((file(1), SharePath::from_trusted("a"))));
     assert_eq!(close.close, [file(2), file(1)]);
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
-    table.forget(KEY, &SharePath::from_trusted("a"));
+    table.forget(KEY, file(1), &SharePath::from_trusted("a"));
     enter(&table, 3).expect("the name was taken again, or not removed");
 }
 
@@ -115,12 +115,12 @@ fn delete_on_close_counts_from_the_close_on() {
     let table = FileTable::default();
     enter_as(&table, 1, "a", true).expect("the file has no other open");
     enter(&table, 2).expect("nothing is pending yet");
-    assert!(!table.is_delete_pending(KEY));
+    assert!(!table.has_delete_pending(KEY));
     assert_eq!(close(&table, 1), closes(&[]));
-    assert!(table.is_delete_pending(KEY));
+    assert!(table.has_delete_pending(KEY));
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
     // The other one can still save the file; then the parked open is of no use.
-    assert_eq!(table.clear_delete_pending(KEY), Some(file(1)));
+    assert_eq!(table.clear_delete_pending(KEY, file(2)), Some(file(1)));
     assert_eq!(close(&table, 2), closes(&[2]));
     assert!(!table.is_open(KEY));
 }
@@ -130,7 +130,7 @@ fn a_pending_delete_that_is_taken_back_leaves_the_file() {
     let table = FileTable::default();
     enter(&table, 1).expect("the file has no other open");
     table.set_delete_pending(KEY, file(1), false);
-    assert_eq!(table.clear_delete_pending(KEY), None);
+    assert_eq!(table.clear_delete_pending(KEY, file(1)), None);
     assert_eq!(close(&table, 1), closes(&[1]));
 }
 
@@ -144,10 +144,10 @@ fn with_posix_semantics_the_name_goes_with_the_open_that_asked() {
     assert_eq!(first.unlink, Some((file(1), SharePath::from_trusted("a"))));
     assert_eq!(first.close, [file(1)]);
     assert_eq!(enter(&table, 3), Err(Status::DELETE_PENDING));
-    table.forget(KEY, &SharePath::from_trusted("a"));
-    assert!(table.is_delete_pending(KEY));
-    assert_eq!(table.clear_delete_pending(KEY), None);
-    assert!(table.is_delete_pending(KEY), "the name is gone");
+    table.forget(KEY, file(1), &SharePath::from_trusted("a"));
+    assert!(table.has_delete_pending(KEY));
+    assert_eq!(table.clear_delete_pending(KEY, file(2)), None);
+    assert!(table.has_delete_pending(KEY), "the name is gone");
     enter_as(&table, 3, "link", false).expect("another name leads to the file");
     assert_eq!(close(&table, 3), closes(&[3]));
     assert_eq!(close(&table, 2), closes(&[2]));
@@ -162,7 +162,7 @@ fn with_posix_semantics_the_last_open_removes_the_name_once() {
     let only = close(&table, 1);
     assert_eq!(only.unlink, Some((file(1), SharePath::from_trusted("a"))));
     assert_eq!(only.close, [file(1)]);
-    table.forget(KEY, &SharePath::from_trusted("a"));
+    table.forget(KEY, file(1), &SharePath::from_trusted("a"));
     assert!(!table.is_open(KEY));
 }
 
@@ -281,8 +281,8 @@ fn a_deletion_concerns_all_streams_of_a_file() {
     enter(&table, 1).expect("the file is not open");
     enter_alone(&table, STREAM, 2).expect("the stream is not open");
     table.set_delete_pending(KEY, file(1), false);
-    for key in [KEY, STREAM] {
-        assert!(table.is_delete_pending(key));
+    for (key, open) in [(KEY, 1), (STREAM, 2)] {
+        assert!(table.is_delete_pending(key, file(open)));
         assert_eq!(enter_alone(&table, key, 3), Err(Status::DELETE_PENDING));
     }
     // The file exists until the last open of its last stream is closed.
@@ -292,8 +292,75 @@ fn a_deletion_concerns_all_streams_of_a_file() {
     let path = SharePath::from_trusted("a");
     assert_eq!(close.unlink, Some((file(1), path)));
     assert_eq!(close.close, [file(2), file(1)]);
-    table.forget(STREAM, &SharePath::from_trusted("a"));
+    table.forget(STREAM, file(1), &SharePath::from_trusted("a"));
     assert!(!table.is_open(KEY));
+}
+
+#[test]
+fn a_deletion_concerns_one_name_of_a_file() {
+    let table = FileTable::default();
+    enter_as(&table, 1, "a", false).expect("the file is not open");
+    enter_as(&table, 2, "link", false).expect("both share");
+    table.set_delete_pending(KEY, file(1), false);
+    assert!(table.is_delete_pending(KEY, file(1)) && !table.is_delete_pending(KEY, file(2)));
+    assert_eq!(table.names_to_delete(KEY), 1);
+    assert_eq!(enter_as(&table, 3, "a", false), Err(Status::DELETE_PENDING));
+    enter_as(&table, 3, "link", false).expect("the other name stays");
+    assert_eq!(close(&table, 3), closes(&[3]));
+    let first = close(&table, 1);
+    assert_eq!(first.unlink, Some((file(1), SharePath::from_trusted("a"))));
+    assert_eq!(first.close, [file(1)]);
+    assert_eq!(enter_as(&table, 3, "a", false), Err(Status::DELETE_PENDING));
+    table.forget(KEY, file(1), &SharePath::from_trusted("a"));
+    assert_eq!(table.names_to_delete(KEY), 0);
+    enter_as(&table, 3, "a", false).expect("the name may exist again");
+    assert_eq!(close(&table, 3), closes(&[3]));
+    assert_eq!(close(&table, 2), closes(&[2]));
+    assert!(!table.is_open(KEY));
+}
+
+#[test]
+fn two_names_of_a_file_are_deleted_apart() {
+    let table = FileTable::default();
+    for (slot, name) in [(1, "a"), (2, "a"), (3, "link")] {
+        enter_as(&table, slot, name, false).expect("all share");
+    }
+    table.set_delete_pending(KEY, file(1), false);
+    table.set_delete_pending(KEY, file(3), true);
+    assert_eq!(table.names_to_delete(KEY), 2);
+    assert_eq!(close(&table, 1), closes(&[]), "the open is parked");
+    let link = close(&table, 3);
+    assert_eq!(
+        link.unlink,
+        Some((file(3), SharePath::from_trusted("link")))
+    );
+    table.forget(KEY, file(3), &SharePath::from_trusted("link"));
+    let last = close(&table, 2);
+    assert_eq!(last.unlink, Some((file(1), SharePath::from_trusted("a"))));
+    assert_eq!(last.close, [file(2), file(1)]);
+    assert!(table.is_open(KEY), "the name is being removed");
+    table.forget(KEY, file(1), &SharePath::from_trusted("a"));
+    assert!(!table.is_open(KEY));
+}
+
+#[test]
+fn opens_through_another_share_keep_a_name() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file is not open");
+    let other = LocalOpen {
+        share: ShareId(1),
+        ..file(2)
+    };
+    let record = OpenRecord {
+        file: other,
+        ..record(2, "below/a")
+    };
+    table
+        .enter(KEY, record, &attempt(everything()), &mut Notices::new())
+        .expect("both share");
+    table.set_delete_pending(KEY, file(1), false);
+    assert!(table.is_delete_pending(KEY, other));
+    assert_eq!(close(&table, 1), closes(&[]), "the open is parked");
 }
 
 #[test]
@@ -324,7 +391,8 @@ fn a_named_stream_is_deleted_with_its_last_open() {
     sharing(&table, 2).expect("the stream is not open");
     sharing(&table, 3).expect("both share");
     table.set_delete_pending(STREAM, file(2), false);
-    assert!(table.is_delete_pending(STREAM) && !table.is_delete_pending(KEY));
+    assert!(table.is_delete_pending(STREAM, file(2)));
+    assert!(!table.is_delete_pending(KEY, file(1)));
     assert_eq!(sharing(&table, 4), Err(Status::DELETE_PENDING));
     enter(&table, 4).expect("the file stays");
     assert_eq!(close_stream(&table, STREAM, 2), closes(&[]));
@@ -332,9 +400,9 @@ fn a_named_stream_is_deleted_with_its_last_open() {
     assert_eq!(close_last.close, [file(3), file(2)]);
     assert!(close_last.unlink.is_some());
     assert_eq!(sharing(&table, 5), Err(Status::DELETE_PENDING));
-    table.forget(STREAM, &of_stream());
+    table.forget(STREAM, file(2), &of_stream());
     sharing(&table, 5).expect("the stream is gone, or was not removed");
-    assert!(!table.is_delete_pending(STREAM));
+    assert!(!table.has_delete_pending(STREAM));
 }
 
 #[test]
@@ -355,9 +423,9 @@ fn a_deleted_file_takes_its_deleted_streams_along() {
         Some((file(1), path)),
         "the file, not the stream"
     );
-    table.forget(STREAM, &of_stream());
+    table.forget(STREAM, file(2), &of_stream());
     assert!(table.is_open(KEY), "the name is still being removed");
-    table.forget(STREAM, &SharePath::from_trusted("a"));
+    table.forget(STREAM, file(1), &SharePath::from_trusted("a"));
     assert!(!table.is_open(KEY));
 }
 

@@ -159,7 +159,9 @@ fn basic(metadata: &Metadata) -> FileBasicInformation {
 /// A directory has one name, even if the file system counts more links; a name that is about to go
 /// does not count. Samba does the same.
 fn standard(server: &Server, open: &Open, metadata: &Metadata) -> FileStandardInformation {
-    let is_delete_pending = server.files.is_delete_pending(open.key);
+    let files = &server.files;
+    let is_delete_pending = files.is_delete_pending(open.key, open.file);
+    let removed = u32::try_from(files.names_to_delete(open.key)).unwrap_or(u32::MAX);
     let names = if metadata.is_directory() {
         1
     } else {
@@ -168,7 +170,7 @@ fn standard(server: &Server, open: &Open, metadata: &Metadata) -> FileStandardIn
     FileStandardInformation {
         allocation_size: metadata.allocation,
         end_of_file: metadata.size,
-        number_of_links: names.saturating_sub(u32::from(is_delete_pending)),
+        number_of_links: names.saturating_sub(removed),
         is_delete_pending,
         is_directory: metadata.is_directory(),
     }

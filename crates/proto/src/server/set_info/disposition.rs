@@ -86,7 +86,10 @@ pub(super) fn start_ex(
 
 /// Removes the mark for deletion.
 fn clear(context: &mut Context<'_>, open: &Open) -> Progress<super::Step> {
-    let parked = context.server.files.clear_delete_pending(open.key);
+    let parked = context
+        .server
+        .files
+        .clear_delete_pending(open.key, open.file);
     if let Some(file) = parked {
         context.run(FileOp::OnOpen(file, Operation::Close));
     }

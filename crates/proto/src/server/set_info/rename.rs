@@ -225,7 +225,7 @@ impl Step {
         }
         // With POSIX semantics opens of the file stay valid. But the name of a file that is marked
         // for deletion stays until its last close.
-        let is_marked = |key| context.server.files.is_delete_pending(key);
+        let is_marked = |key| context.server.files.has_delete_pending(key);
         match target {
             Some(key) if self.replaces_open && !is_marked(key) => Ok(self.change(context)),
             _ => Err(Status::ACCESS_DENIED),
