@@ -24,7 +24,7 @@ pub use durable::{
     DurableReconnectV2, DurableRequestV2, DurableResponseV2,
 };
 pub use lease::{Lease, LeaseFlags, LeaseState, LeaseV2};
-pub use posix::{PosixRequest, PosixResponse};
+pub use posix::PosixRequest;
 
 /// Maximum number of create contexts in one CREATE message; [`decode_list`] fails for more. The
 /// specification defines about a dozen, each at most once; the higher limit leaves space for types

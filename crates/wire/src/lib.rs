@@ -46,6 +46,7 @@ pub mod negotiate_context;
 mod open_enum;
 pub mod oplock_break;
 pub mod posix;
+pub mod posix_name;
 pub mod query_directory;
 pub mod query_info;
 pub mod read;

@@ -66,6 +66,12 @@ impl PosixMode {
         Self(mode & PERMISSIONS | file_type.0 << TYPE_SHIFT)
     }
 
+    /// Makes a mode from a type and the permission bits of chmod(2). Higher bits of `permissions`
+    /// are ignored.
+    pub const fn new(file_type: PosixFileType, permissions: u32) -> Self {
+        Self(permissions & PERMISSIONS | (file_type.0 & TYPE_MASK) << TYPE_SHIFT)
+    }
+
     /// Converts the mode to a `st_mode` of stat(2); `None` for a file type that Unix does not have.
     pub fn to_unix(self) -> Option<u32> {
         let file_type = self.file_type();

@@ -8,6 +8,7 @@ use crate::cursor::{Put, Reader, slice_at};
 use crate::error::DecodeError;
 use crate::layout::u16_of;
 use crate::open_enum::open_enum;
+use crate::posix::PosixFileType;
 use crate::text::utf16;
 use crate::{Guid, Utf16};
 
@@ -96,6 +97,26 @@ impl<'a> ReparsePoint<'a> {
         }
         let tag = ReparseTag(tag);
         Ok(Self { tag, guid, data })
+    }
+
+    /// Returns the type of the Unix file that the reparse point stands for: a link, a FIFO, a
+    /// socket or a device. `None` for another tag and for data that are not valid.
+    pub fn posix_type(&self) -> Option<PosixFileType> {
+        match self.tag {
+            ReparseTag::SYMLINK | ReparseTag::LX_SYMLINK => Some(PosixFileType::SYMLINK),
+            ReparseTag::AF_UNIX => Some(PosixFileType::SOCKET),
+            ReparseTag::LX_FIFO => Some(PosixFileType::FIFO),
+            ReparseTag::LX_CHR => Some(PosixFileType::CHARACTER_DEVICE),
+            ReparseTag::LX_BLK => Some(PosixFileType::BLOCK_DEVICE),
+            ReparseTag::NFS => Some(match NfsFile::decode(self.data).ok()? {
+                NfsFile::Symlink(_) => PosixFileType::SYMLINK,
+                NfsFile::Fifo => PosixFileType::FIFO,
+                NfsFile::Socket => PosixFileType::SOCKET,
+                NfsFile::CharacterDevice { .. } => PosixFileType::CHARACTER_DEVICE,
+                NfsFile::BlockDevice { .. } => PosixFileType::BLOCK_DEVICE,
+            }),
+            _ => None,
+        }
     }
 
     /// Encodes the reparse point. Panics for data of 64 KiB or more.
@@ -312,6 +333,7 @@ mod tests {
         for bytes in [encode_unix_symlink(target), nfs, encode_lx_symlink(target)] {
             let reparse = ReparsePoint::decode(&bytes).expect("a valid reparse point");
             assert_eq!(symlink_target(&reparse).as_deref(), Some(target));
+            assert_eq!(reparse.posix_type(), Some(PosixFileType::SYMLINK));
             assert_eq!(reparse.encode(), bytes);
         }
         let bytes = encode_unix_symlink("/etc");
@@ -324,15 +346,22 @@ mod tests {
     #[test]
     fn special_files_survive() {
         let (major, minor) = (8, 0x1_0001);
-        for file in [
-            NfsFile::Fifo,
-            NfsFile::Socket,
-            NfsFile::CharacterDevice { major, minor },
-            NfsFile::BlockDevice { major, minor },
+        for (file, file_type) in [
+            (NfsFile::Fifo, PosixFileType::FIFO),
+            (NfsFile::Socket, PosixFileType::SOCKET),
+            (
+                NfsFile::CharacterDevice { major, minor },
+                PosixFileType::CHARACTER_DEVICE,
+            ),
+            (
+                NfsFile::BlockDevice { major, minor },
+                PosixFileType::BLOCK_DEVICE,
+            ),
         ] {
             let bytes = file.encode();
             let reparse = ReparsePoint::decode(&bytes).expect("a valid reparse point");
             assert_eq!(reparse.tag, ReparseTag::NFS);
+            assert_eq!(reparse.posix_type(), Some(file_type));
             assert_eq!(NfsFile::decode(reparse.data), Ok(file));
             assert_eq!(symlink_target(&reparse), None);
         }

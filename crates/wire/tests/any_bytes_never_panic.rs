@@ -9,7 +9,7 @@ use smbeam_wire::fsctl::{self, NetworkInterface};
 use smbeam_wire::header::HEADER_LEN;
 use smbeam_wire::{
     DecodeError, Header, cancel, change_notify, close, create, create_context, echo,
-    error_response, flush, ioctl, lock, logoff, negotiate, negotiate_context, oplock_break,
+    error_response, flush, ioctl, lock, logoff, negotiate, negotiate_context, oplock_break, posix,
     query_directory, query_info, read, server_to_client_notification, session_setup, set_info,
     smb1, transform, tree_connect, tree_disconnect, write,
 };
@@ -71,7 +71,7 @@ const MESSAGES: [(&str, u16, Decoder); 44] = table! {
 };
 
 /// Every decoder of other buffers; they have no StructureSize.
-const BUFFERS: [(&str, u16, Decoder); 23] = table! {
+const BUFFERS: [(&str, u16, Decoder); 26] = table! {
     0 Header::decode,
     0 smb1::Negotiate::decode,
     0 transform::Transform::decode,
@@ -82,7 +82,10 @@ const BUFFERS: [(&str, u16, Decoder); 23] = table! {
     0 create_context::OnDiskIdResponse::decode,
     0 create_context::DurableRequestV2::decode,
     0 create_context::DurableReconnectV2::decode,
-    0 create_context::PosixResponse::decode,
+    0 create_context::PosixRequest::decode,
+    0 posix::PosixCreateResponse::decode,
+    0 posix::FilePosixInformation::decode,
+    0 posix::FsPosixInformation::decode,
     0 negotiate_context::PreauthIntegrity::decode,
     0 negotiate_context::Encryption::decode,
     0 negotiate_context::Compression::decode,

@@ -5,7 +5,7 @@ use auth::{Acceptor, Credentials, Framing, Initiator};
 use proto::path::{SharePath, StreamName};
 use wire::create_context::{
     self, DurableReconnect, DurableReconnectV2, DurableRequestV2, DurableResponseV2, Lease,
-    MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse, PosixRequest, PosixResponse,
+    MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse, PosixRequest,
 };
 use wire::fscc::{self, FileInfoClass};
 use wire::header::HEADER_LEN;
@@ -214,7 +214,7 @@ pub(super) fn create_contexts(input: &[u8]) {
         DurableReconnectV2::decode,
         DurableResponseV2::decode,
         PosixRequest::decode,
-        PosixResponse::decode,
+        wire::posix::PosixCreateResponse::decode,
         create_context::AllocationSize::decode,
         create_context::Timewarp::decode,
         aapl::AaplRequest::decode,
@@ -345,6 +345,7 @@ pub(super) fn fscc(input: &[u8]) {
             fscc::FileFsControlInformation::decode,
             fscc::FileFsSectorSizeInformation::decode,
             wire::posix::FilePosixInformation::decode,
+            wire::posix::FsPosixInformation::decode,
         ],
         input,
     );

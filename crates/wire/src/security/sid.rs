@@ -104,6 +104,22 @@ impl Sid {
         Self::known(UNIX_AUTHORITY, &[2, gid])
     }
 
+    /// Makes the SID of a Unix user in the form of the NFS service of Windows: S-1-5-88-1-uid.
+    /// cifs.ko sends it for a new owner.
+    pub const fn nfs_user(uid: u32) -> Self {
+        Self::known(NT_AUTHORITY, &[NFS_RID, 1, uid])
+    }
+
+    /// Makes the SID of a Unix group in the form of the NFS service of Windows: S-1-5-88-2-gid.
+    pub const fn nfs_group(gid: u32) -> Self {
+        Self::known(NT_AUTHORITY, &[NFS_RID, 2, gid])
+    }
+
+    /// Makes the SID that stands for a Unix mode in an access control entry: S-1-5-88-3-mode.
+    pub const fn nfs_mode(mode: u32) -> Self {
+        Self::known(NT_AUTHORITY, &[NFS_RID, 3, mode])
+    }
+
     /// Returns the Unix user identifier in a SID S-1-22-1-uid (Samba) or S-1-5-88-1-uid (NFS
     /// service of Windows); `None` for another SID.
     pub fn to_unix_user(&self) -> Option<u32> {

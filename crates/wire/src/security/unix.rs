@@ -14,6 +14,9 @@ const EXECUTE: AccessMask = AccessMask::FILE_GENERIC_EXECUTE;
 /// Access rights for rwx: all, as in Samba with its default "acl map full control = yes".
 const ALL: AccessMask = AccessMask::FILE_ALL_ACCESS;
 
+/// The permission bits of chmod(2).
+const PERMISSIONS: u32 = 0o7777;
+
 impl SecurityDescriptor {
     /// Makes the descriptor that represents a Unix owner, group and mode, as Samba does for a file
     /// without an access control list. `mode` has the permission bits of chmod(2). `is_directory`
@@ -41,6 +44,30 @@ impl SecurityDescriptor {
             group: Some(group),
             dacl: Some(dacl),
             sacl: None,
+        }
+    }
+
+    /// Makes the descriptor by which a client of the SMB3 POSIX extensions changes the mode of a
+    /// file, as cifs.ko sends it: a DACL of one entry, which has no rights, for the SID
+    /// S-1-5-88-3-mode. `mode` has the permission bits of chmod(2); higher bits are ignored.
+    pub fn change_of_mode(mode: u32) -> Self {
+        let sid = Sid::nfs_mode(mode & PERMISSIONS);
+        let mut dacl = Acl::new();
+        let fits = dacl.push(Ace::allow(sid, AccessMask::NONE, AceFlags::NONE));
+        assert!(fits, "one entry fits in a list");
+        Self {
+            control: DescriptorControl::SELF_RELATIVE | DescriptorControl::DACL_PRESENT,
+            dacl: Some(dacl),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the new mode if the descriptor is a [`change_of_mode`](Self::change_of_mode): the
+    /// permission bits of chmod(2). `None` for a DACL with other entries.
+    pub fn to_change_of_mode(&self) -> Option<u32> {
+        match self.dacl.as_ref()?.aces() {
+            [Ace::Basic { sid, .. }] => sid.to_unix_mode().map(|mode| mode & PERMISSIONS),
+            _ => None,
         }
     }
 }
@@ -73,5 +100,31 @@ impl AccessMask {
             mask |= EXECUTE;
         }
         mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_mode_is_one_entry() {
+        let descriptor = SecurityDescriptor::change_of_mode(0o104_755);
+        assert_eq!(descriptor.to_change_of_mode(), Some(0o4755));
+        let mut bytes = Vec::new();
+        descriptor.encode(&mut bytes);
+        assert_eq!(SecurityDescriptor::decode(&bytes).as_ref(), Ok(&descriptor));
+        let other = SecurityDescriptor::from_unix_mode(1, 2, 0o644, false);
+        assert_eq!(other.to_change_of_mode(), None);
+        assert_eq!(SecurityDescriptor::default().to_change_of_mode(), None);
+    }
+
+    #[test]
+    fn sids_of_the_nfs_service_lead_back() {
+        assert_eq!(Sid::nfs_user(7).to_unix_user(), Some(7));
+        assert_eq!(Sid::nfs_group(8).to_unix_group(), Some(8));
+        assert_eq!(Sid::nfs_mode(0o644).to_unix_mode(), Some(0o644));
     }
 }
