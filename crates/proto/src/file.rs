@@ -340,8 +340,8 @@ pub struct OpenPlan {
     pub security: Option<Arc<SecurityDescriptor>>,
     /// Whether the open is for a symbolic link itself, if the name is one, instead of its target.
     /// The server follows links of Unix within the share. Without this flag, an open with a path
-    /// that leads through another reparse point fails with STOPPED_ON_SYMLINK; one that names it
-    /// succeeds, and the core refuses it.
+    /// that leads through another reparse point, or to one, fails with STOPPED_ON_SYMLINK. One of a
+    /// pipe, socket or device of Unix fails with IO_REPARSE_TAG_NOT_HANDLED.
     pub open_link: bool,
 }
 

@@ -201,9 +201,6 @@ fn enter(
 ) -> Result<Progress<Step>, Status> {
     // Made on an earlier try.
     opened.created |= wanted.is_made;
-    if reparse::is_in_the_way(&wanted, &opened) {
-        return reparse::stop_at(context, wanted, &opened);
-    }
     let granted = match admit::admit(&wanted, &opened, &context.tree) {
         Ok(granted) => granted | wanted.system_access,
         Err(status) => {

@@ -164,6 +164,7 @@ promises! {
         a_listing_has_the_tags_of_reparse_points,
         only_an_empty_directory_becomes_a_reparse_point,
         an_open_stops_on_a_reparse_point_of_its_path,
+        an_open_stops_before_its_kind_and_rights_are_checked,
     }
     streams {
         a_stream_has_bytes_of_its_own,

@@ -195,14 +195,22 @@ fn special_files_are_shown_and_never_opened_for_data() {
     let mode = Mode::from_raw_mode(0o666);
     mknodat(CWD, local.path("fifo"), FileType::Fifo, mode, 0).expect("a fifo");
     let _socket = std::os::unix::net::UnixListener::bind(local.path("socket")).expect("a socket");
+    let open = |name, access, open_link| {
+        let plan = share.plan(name, Existing::Open, KindWanted::Any);
+        share.open_plan(OpenPlan {
+            access,
+            open_link,
+            ..plan
+        })
+    };
     for name in ["fifo", "socket"] {
-        let read = share.open_for(name, AccessMask::FILE_READ_DATA);
-        assert_eq!(read, Err(Status::ACCESS_DENIED), "{name}");
-        let write = share.open_for(name, AccessMask::FILE_WRITE_DATA);
-        assert_eq!(write, Err(Status::ACCESS_DENIED), "{name}");
-        let seen = share
-            .open_for(name, AccessMask::MAXIMUM_ALLOWED)
-            .expect("seen");
+        for access in [AccessMask::FILE_READ_DATA, AccessMask::FILE_WRITE_DATA] {
+            let refused = open(name, access, true);
+            assert_eq!(refused, Err(Status::ACCESS_DENIED), "{name}");
+            let refused = open(name, access, false);
+            assert_eq!(refused, Err(Status::IO_REPARSE_TAG_NOT_HANDLED), "{name}");
+        }
+        let seen = open(name, AccessMask::MAXIMUM_ALLOWED, true).expect("seen");
         assert_eq!(seen.metadata.kind, FileKind::Special);
         assert_eq!(
             share.read(seen.file, 0, 1),

@@ -8,76 +8,40 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::Status;
-use wire::access::CreateOptions;
 use wire::dialect::Dialect;
 use wire::error_response::{self, ErrorContext, ErrorId, SymlinkError, SymlinkFlags};
 use wire::reparse::{ReparsePoint, ReparseTag, Symlink};
 
+use super::Step;
 use super::wanted::Wanted;
-use super::{Step, admit};
 use crate::effect::Outcome;
-use crate::file::{FileOp, FoundLink, LocalOpen, Opened, Operation};
+use crate::file::FileOp;
 use crate::server::context::{Context, Progress, Reply};
 
 /// A request that has stopped on a reparse point.
 pub(crate) struct Stop {
     wanted: Wanted,
-    /// The open of the reparse point if it is the file itself; `None` for a directory of the path.
-    file: Option<LocalOpen>,
 }
 
-/// Whether the opened file is a reparse point that the client did not ask for.
-pub(super) fn is_in_the_way(wanted: &Wanted, opened: &Opened) -> bool {
-    let opens_it = wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT);
-    !opens_it && opened.metadata.reparse_tag != ReparseTag::NONE
-}
-
-/// The opened file is a reparse point: closes it again, and reads it for the response if it is a
-/// symbolic link of Windows. Only the client can interpret the others.
-pub(super) fn stop_at(
-    context: &mut Context<'_>,
-    wanted: Wanted,
-    opened: &Opened,
-) -> Result<Progress<Step>, Status> {
-    if opened.metadata.reparse_tag != ReparseTag::SYMLINK {
-        admit::discard(context, &wanted, opened);
-        return Err(Status::IO_REPARSE_TAG_NOT_HANDLED);
-    }
-    let read = FileOp::OnOpen(opened.file, Operation::ReadReparse);
-    let file = Some(opened.file);
-    let stop = Step::Stopped(Box::new(Stop { wanted, file }));
-    Ok(context.wait(read, stop))
-}
-
-/// A directory of the path is a reparse point: finds out which.
+/// The path leads through a reparse point or to one: finds out which.
 pub(super) fn find(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
     let find = FileOp::FindLink {
         share: context.tree.share.id,
         token: context.token(),
         path: wanted.path.clone(),
     };
-    let file = None;
-    context.wait(find, Step::Stopped(Box::new(Stop { wanted, file })))
+    context.wait(find, Step::Stopped(Box::new(Stop { wanted })))
 }
 
 impl Stop {
-    /// The response.
+    /// The response: the target of a symbolic link of Windows. Only the client can interpret other
+    /// reparse points.
     pub(super) fn answer(
         self,
         context: &mut Context<'_>,
         outcome: Outcome,
     ) -> Result<Reply, Status> {
-        if let Some(file) = self.file {
-            context.run(FileOp::OnOpen(file, Operation::Close));
-        }
-        let outcome = outcome.expect_file()?;
-        let found = match self.file {
-            Some(_) => Some(FoundLink {
-                depth: self.wanted.path.components().count(),
-                data: outcome.expect_reparse(),
-            }),
-            None => outcome.expect_link(),
-        };
+        let found = outcome.expect_file()?.expect_link();
         // Another client removed the link in the meantime.
         let found = found.ok_or(Status::OBJECT_PATH_NOT_FOUND)?;
         let reparse = ReparsePoint::decode(&found.data);
