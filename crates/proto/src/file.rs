@@ -138,6 +138,14 @@ pub enum Operation {
         /// Range of offsets in bytes from the start of the file.
         range: Range<u64>,
     },
+    /// Discards the data of a range, which then reads as zeros or as before. The length of the file
+    /// does not change, and only a SPARSE file loses the disk space. Answered with
+    /// [`Outcome::Done`], also by a file system that cannot do it, and INVALID_PARAMETER for a
+    /// COMPRESSED file.
+    Trim {
+        /// Range of offsets in bytes from the start of the file.
+        range: Range<u64>,
+    },
     /// Sets or clears the attribute SPARSE; no other operation changes it. Answered with
     /// [`Outcome::Metadata`].
     SetSparse {

@@ -11,6 +11,7 @@ mod object_id;
 mod pipe;
 mod ranges;
 mod resiliency;
+mod trim;
 mod validate_negotiate;
 
 pub use copychunk::{Chunk, CopyChunkRequest, CopyChunkResponse, ResumeKeyResponse};
@@ -21,6 +22,7 @@ pub use object_id::ObjectIdBuffer;
 pub use pipe::{PipePeek, PipeWait};
 pub use ranges::{AllocatedRange, ZeroData};
 pub use resiliency::ResiliencyRequest;
+pub use trim::{FileLevelTrim, FileLevelTrimOutput, TrimRange};
 pub use validate_negotiate::{ValidateNegotiateInfoRequest, ValidateNegotiateInfoResponse};
 
 open_enum! {

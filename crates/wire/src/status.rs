@@ -121,6 +121,8 @@ open_enum! {
         INVALID_SECURITY_DESCR = 0xC000_0079,
         /// The disk is full.
         DISK_FULL = 0xC000_007F,
+        /// The sum of two fields of the request is too large for its type.
+        INTEGER_OVERFLOW = 0xC000_0095,
         /// A file or stream would be larger than the file system permits.
         ALLOTTED_SPACE_EXCEEDED = 0xC000_0099,
         /// The server lacks the resources for the request.

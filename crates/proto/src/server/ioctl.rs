@@ -1,7 +1,7 @@
 //! IOCTL. \[MS-SMB2\] 3.3.5.15
 //!
 //! Supported functions: VALIDATE_NEGOTIATE_INFO, network interfaces, server-side copies, shared
-//! extents, sparse ranges, valid regions, object ids, compression, reparse points and
+//! extents, sparse ranges, trims, valid regions, object ids, compression, reparse points and
 //! resilient opens.
 //! Other functions fail with the status that Samba uses: FS_DRIVER_REQUIRED on IPC$,
 //! INVALID_DEVICE_REQUEST elsewhere.
@@ -19,6 +19,7 @@ pub(super) mod request;
 mod resiliency;
 mod resume_key;
 mod sparse;
+mod trim;
 pub(super) mod validate_negotiate;
 mod zero_data;
 
@@ -43,6 +44,7 @@ pub(crate) enum Step {
     FileRegions(file_regions::Step),
     ReparsePoint(reparse_point::Step),
     Sparse(sparse::Step),
+    Trim(Box<trim::Step>),
     ZeroData(zero_data::Step),
 }
 
@@ -61,6 +63,7 @@ impl Step {
             Self::Ending(ending) => ending.resume(context, outcome).map(Progress::widen),
             Self::ReparsePoint(step) => step.resume(context, outcome).map(Progress::Done),
             Self::Sparse(step) => step.resume(context, outcome).map(Progress::Done),
+            Self::Trim(step) => step.resume(context, outcome),
             Self::ZeroData(step) => step.resume(context, outcome),
         }
     }
@@ -124,6 +127,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             file_regions::start(context, &request).map(Progress::widen)
         }
         CtlCode::SET_SPARSE if is_disk => sparse::start(context, &request).map(Progress::widen),
+        CtlCode::FILE_LEVEL_TRIM if is_disk => trim::start(context, &request),
         CtlCode::SET_ZERO_DATA if is_disk => zero_data::start(context, &request),
         CtlCode::QUERY_ALLOCATED_RANGES if is_disk => {
             allocated_ranges::start(context, &request).map(Progress::widen)

@@ -52,7 +52,6 @@ fn functions_of_ioctl() {
             file,
             Status::INVALID_PARAMETER,
         ),
-        (CtlCode::FILE_LEVEL_TRIM, file, no_request),
         (CtlCode::GET_REPARSE_POINT, file, no_link),
         (unknown, NO_OPEN, Status::FILE_CLOSED),
         (CtlCode::SET_SPARSE, NO_OPEN, Status::FILE_CLOSED),

@@ -98,6 +98,8 @@ const MESSAGES: &[Decoder] = decoders![
     fsctl::DuplicateExtents::decode_ex,
     fsctl::FileRegionsRequest::decode,
     fsctl::FileRegions::decode,
+    fsctl::FileLevelTrim::decode,
+    fsctl::FileLevelTrimOutput::decode,
     reparse_point,
     names,
 ];

@@ -280,6 +280,7 @@ impl State {
             Operation::SetAllocation { length } => self.set_allocation(file, *length),
             Operation::CopyRange(plan) => self.copy_range(file, plan),
             Operation::ZeroRange { range } => self.zero_range(file, range),
+            Operation::Trim { range } => self.trim(file, range),
             Operation::CloneRange(plan) => self.clone_range(file, plan),
             Operation::SetCompression {
                 is_compressed: true,

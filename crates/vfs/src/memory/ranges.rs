@@ -75,6 +75,12 @@ impl State {
         Ok(Outcome::Zeroed(range.end))
     }
 
+    /// Memory has no use for a hint, but its clients must not rely on the old data.
+    pub(super) fn trim(&mut self, file: LocalOpen, range: &Range<u64>) -> Result<Outcome, Status> {
+        self.zero_range(file, range)?;
+        Ok(Outcome::Done)
+    }
+
     pub(super) fn set_sparse(
         &mut self,
         file: LocalOpen,

@@ -303,6 +303,7 @@ impl Posix {
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
             Operation::SetAllocation { length } => self.set_allocation(file, *length, run),
             Operation::ZeroRange { range } => self.zero_range(file, range, run),
+            Operation::Trim { range } => self.trim(file, range, run),
             Operation::CloneRange(plan) => self.clone_range(file, plan, run),
             Operation::SetCompression { is_compressed } => {
                 compression::set(file, *is_compressed)?;

@@ -56,6 +56,34 @@ impl Posix {
         self.write_zeros(file, within, range.end)
     }
 
+    /// Discards the data of a range: as a hole in a SPARSE file. Another file keeps its space, as
+    /// on Windows, where a trim is for the storage below. Does nothing if the file system cannot.
+    pub(super) fn trim(&self, file: &OpenFile, range: &Range<u64>, run: Run<'_>) -> Step<Outcome> {
+        file.check_writes()?;
+        if file.stream.is_some() {
+            return Ok(Outcome::Done);
+        }
+        if run.effort == Effort::Cached {
+            return Err(Stop::WouldBlock);
+        }
+        let gate = file.write_gate.as_ref();
+        let _guard = gate.map(|gate| gate.cached(run.effort)).transpose()?;
+        let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Data))?;
+        let is = self.metadata(file.file_ref(), &stat, "");
+        if is.attributes.contains(FileAttributes::COMPRESSED) {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        let within = range.start..range.end.min(is.size);
+        let flags = match is.attributes.contains(FileAttributes::SPARSE_FILE) {
+            true => FallocateFlags::PUNCH_HOLE,
+            false => FallocateFlags::ZERO_RANGE,
+        };
+        if !within.is_empty() {
+            allocate(&file.fd, flags | FallocateFlags::KEEP_SIZE, &within)?;
+        }
+        Ok(Outcome::Done)
+    }
+
     fn write_zeros(&self, file: &OpenFile, within: Range<u64>, all: u64) -> Step<Outcome> {
         let end = within.end.min(within.start.saturating_add(ZEROS_MAX));
         let zeros = vec![0; ZEROS.min((end - within.start) as usize)];

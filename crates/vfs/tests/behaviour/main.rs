@@ -93,6 +93,7 @@ promises! {
         a_large_copy_is_whole,
         zeros_replace_bytes_and_move_no_end,
         zeros_need_the_right_to_write,
+        a_trim_changes_no_byte_outside_of_its_range,
         sparse_is_set_and_cleared_by_itself,
         an_overwritten_file_is_not_sparse,
         a_hole_in_a_sparse_file_takes_no_space,

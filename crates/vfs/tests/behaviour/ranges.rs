@@ -178,6 +178,29 @@ pub(crate) fn zeros_need_the_right_to_write(share: &Share) {
     assert_eq!(share.content("f"), Ok(b"data".to_vec()));
 }
 
+pub(crate) fn a_trim_changes_no_byte_outside_of_its_range(share: &Share) {
+    let trim = |file, range| share.unit(&FileOp::OnOpen(file, Operation::Trim { range }));
+    for (name, is_sparse) in [("f", false), ("g", true)] {
+        let file = share.file(name, &digits(3 * BIG as usize));
+        set_sparse(share, file, is_sparse);
+        let before = share.stat(file).expect("metadata");
+        trim(file, BIG..2 * BIG).expect("a trim");
+        trim(file, 3 * BIG..4 * BIG).expect("a trim past the end");
+        let after = share.stat(file).expect("metadata");
+        assert_eq!(after.size, 3 * BIG);
+        assert!(!is_sparse || after.allocation <= before.allocation - BIG);
+        let content = share.read(file, 0, 4 * BIG as usize).expect("the data");
+        let (old, big) = (digits(3 * BIG as usize), BIG as usize);
+        assert!(content[..big] == old[..big] && content[2 * big..] == old[2 * big..]);
+        let trimmed = &content[big..2 * big];
+        let is_zero = trimmed.iter().all(|byte| *byte == 0);
+        assert!(is_zero || !is_sparse && *trimmed == old[big..2 * big]);
+    }
+    let reads = share.open_for("f", AccessMask::FILE_READ_DATA);
+    let refused = trim(reads.expect("an open").file, 0..BIG);
+    assert_eq!(refused, Err(Status::ACCESS_DENIED));
+}
+
 pub(crate) fn sparse_is_set_and_cleared_by_itself(share: &Share) {
     let file = share.file("f", b"");
     let (sparse, archive) = (FileAttributes::SPARSE_FILE, FileAttributes::ARCHIVE);

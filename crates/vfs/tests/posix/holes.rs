@@ -1,4 +1,5 @@
-//! Holes that local programs make are reported, although the file has no SPARSE attribute.
+//! Holes that local programs make are reported, although the file has no SPARSE attribute. Clients
+//! make holes only in files with it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -39,4 +40,27 @@ fn a_file_of_a_local_program_reports_its_holes() {
         ranges,
         std::iter::once(2 * MIB..3 * MIB).collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn a_trim_leaves_the_space_of_a_file_that_is_not_sparse() {
+    let local = LocalDirectory::new(Options::default());
+    let file = local.share.file("f", &[1; 4 * MIB as usize]);
+    let trim = Operation::Trim { range: 0..2 * MIB };
+    local
+        .share
+        .unit(&FileOp::OnOpen(file, trim))
+        .expect("a trim");
+    let metadata = local.share.stat(file).expect("metadata");
+    assert!(metadata.allocation >= 4 * MIB, "{metadata:?}");
+    local
+        .share
+        .write(file, Some(MIB), b"again")
+        .expect("a write");
+    let content = local
+        .share
+        .read(file, 0, 4 * MIB as usize)
+        .expect("the data");
+    assert_eq!(content[MIB as usize..][..5], *b"again");
+    assert!(content[2 * MIB as usize..].iter().all(|byte| *byte == 1));
 }

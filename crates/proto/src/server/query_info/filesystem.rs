@@ -194,13 +194,18 @@ pub(crate) fn volume_id(context: &Context<'_>) -> Guid {
     Guid(id)
 }
 
+/// Clients send FILE_LEVEL_TRIM only with TRIM_ENABLED.
 fn sector_size(volume: &VolumeInfo) -> FileFsSectorSizeInformation {
+    let mut flags = SectorSizeFlags::ALIGNED_DEVICE | SectorSizeFlags::PARTITION_ALIGNED_ON_DEVICE;
+    if volume.has_sparse_files {
+        flags |= SectorSizeFlags::TRIM_ENABLED;
+    }
     FileFsSectorSizeInformation {
         logical_bytes_per_sector: volume.sector,
         physical_bytes_per_sector_for_atomicity: volume.physical_sector,
         physical_bytes_per_sector_for_performance: volume.physical_sector,
         effective_physical_bytes_per_sector_for_atomicity: volume.physical_sector,
-        flags: SectorSizeFlags::ALIGNED_DEVICE | SectorSizeFlags::PARTITION_ALIGNED_ON_DEVICE,
+        flags,
         byte_offset_for_sector_alignment: 0,
         byte_offset_for_partition_alignment: 0,
     }
