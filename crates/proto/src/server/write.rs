@@ -20,9 +20,11 @@ use crate::violation::Violation;
 /// Rights that let an open write, each by itself.
 ///
 /// \[MS-SMB2\] 3.3.5.13 asks for FILE_APPEND_DATA to write past the end and for FILE_WRITE_DATA to
-/// write before it. Windows and Samba take either for both: smbtorture smb2.rw.append writes at
-/// offset 0 of an open that may only append, and well-known clients grow files that they opened
-/// with FILE_WRITE_DATA alone.
+/// write before it. Windows takes either for both, by the product behavior note of that section
+/// (358). smbtorture smb2.rw.append proves it: with FILE_APPEND_DATA alone, a WRITE at offset 0
+/// overwrites, on Windows as on Samba. Only the local function NtWriteFile ignores the offset of
+/// such an open; its server does not call that. Well-known clients grow files that they opened with
+/// FILE_WRITE_DATA alone.
 pub(crate) const WRITES: AccessMask =
     AccessMask(AccessMask::FILE_WRITE_DATA.0 | AccessMask::FILE_APPEND_DATA.0);
 
