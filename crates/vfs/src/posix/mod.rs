@@ -226,9 +226,10 @@ impl Posix {
     }
 
     /// Removes the data of large named streams without a file, if they are at least `min_age` old:
-    /// younger ones may belong to an operation in progress. Returns their number. The share does
-    /// this itself when it is first used and then once a day, with 10 minutes. Blocks the thread,
-    /// and leaves it with the credentials of the server.
+    /// younger ones may belong to an operation in progress. A local copy of a file may need them,
+    /// so they are removed at the second call that finds no copy. Returns their number. The share
+    /// does this itself when it is first used and then once a day or sooner, with 10 minutes.
+    /// Blocks the thread, and leaves it with the credentials of the server.
     ///
     /// # Errors
     /// The root or the directory of the streams cannot be opened, or other users can change it.
@@ -237,7 +238,7 @@ impl Posix {
         let root = identity::own().map_err(Stop::Failed);
         let root = root.and_then(|()| self.root(&token, Effort::Blocking));
         let root = root.map_err(|stop| io::Error::other(format!("{stop:?}")))?;
-        sweep::sweep(&root, min_age)
+        sweep::sweep(&root, min_age).map(|swept| swept.removed)
     }
 
     /// Returns the numbers of opens, watches and indexed directories of the share at the moment.

@@ -1,6 +1,7 @@
 //! Named streams that do not fit into an extended attribute.
 
 mod access;
+mod copies;
 mod crashes;
 mod sweeps;
 
@@ -112,14 +113,28 @@ impl Large {
             .expect("a removal");
     }
 
-    /// The files with the data of large streams.
+    /// The files with the data of large streams that the server has not released.
     fn blobs(&self) -> Vec<PathBuf> {
+        let is_released =
+            |blob: &PathBuf| getxattr(blob, "user.smbeam.released", &mut [0; 9][..]).is_ok();
+        let mut blobs = self.all_blobs();
+        blobs.retain(|blob| !is_released(blob));
+        blobs
+    }
+
+    /// The files with the data of large streams.
+    fn all_blobs(&self) -> Vec<PathBuf> {
         let Ok(shards) = fs::read_dir(self.local.path(BLOBS)) else {
             return Vec::new();
         };
         let shards = shards.map(|shard| shard.expect("an entry").path());
         let blobs = shards.flat_map(|shard| fs::read_dir(shard).expect("a directory"));
         blobs.map(|blob| blob.expect("an entry").path()).collect()
+    }
+
+    /// Sweeps as often as necessary to remove what no file uses.
+    fn sweep_all(&self) -> usize {
+        (0..3).map(|_| self.sweep(Duration::ZERO)).sum()
     }
 
     fn sweep(&self, min_age: Duration) -> usize {
@@ -389,43 +404,5 @@ fn an_open_stream_outlives_its_file() {
             .write(stream, Some(0), b"x")
             .expect("a write");
         share.close(stream);
-    });
-}
-
-/// Copies a file of the share with its attributes, as a local user does.
-fn copy(share: &Large, from: &str, to: &str) {
-    let mut copy = Command::new("cp");
-    let copied = copy
-        .arg("-a")
-        .args([share.local.path(from), share.local.path(to)])
-        .status();
-    assert!(copied.expect("cp runs").success());
-}
-
-#[test]
-fn a_local_copy_is_separate_after_a_write() {
-    on_each(|share| {
-        share.close(share.create("f", "s", &data(MIB)));
-        copy(share, "f", "g");
-        assert_eq!(share.content("g", "s"), Ok(data(MIB)));
-        assert_eq!(share.blobs().len(), 1);
-        let of_copy = share
-            .open("g", "s", Existing::Open)
-            .expect("the stream")
-            .file;
-        share
-            .local
-            .share
-            .write(of_copy, Some(1), b"new")
-            .expect("a write");
-        assert_eq!(share.blobs().len(), 2);
-        let changed = [&data(MIB)[..1], b"new", &data(MIB)[4..]].concat();
-        assert_eq!(share.content("g", "s"), Ok(changed));
-        assert_eq!(share.content("f", "s"), Ok(data(MIB)));
-        // A copy does not remove the data of its original.
-        copy(share, "f", "h");
-        let h = share.local.share.open("h").expect("the copy").file;
-        share.local.share.unlink(h).expect("a removal");
-        assert_eq!(share.content("f", "s"), Ok(data(MIB)));
     });
 }

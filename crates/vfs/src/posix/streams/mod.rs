@@ -65,7 +65,7 @@ impl Posix {
         may.map_err(|errno| failed(errno, Context::Remove))
     }
 
-    /// Removes the data of the large streams of a file if it has lost its last name.
+    /// Releases the data of the large streams of a file if it has lost its last name.
     pub(super) fn name_removed(&self, file: FileRef<'_>, is_directory: bool, run: Run<'_>) {
         let base = self.base_of(file, run.root, Effort::Blocking);
         if base.root.is_none() {
@@ -74,7 +74,7 @@ impl Posix {
         // Some file systems count the links of a directory in other ways.
         let is_last = |fd| stat(fd).is_ok_and(|stat| stat.0.stx_nlink == 0);
         if is_directory || is_last(file.fd) {
-            large::remove_blobs(base);
+            large::release_blobs(base);
         }
     }
 

@@ -18,8 +18,8 @@ fn data_without_a_pointer_are_removed() {
         assert_eq!(share.content("f", "s"), Ok(b"old".to_vec()));
         assert_eq!(share.blobs().len(), 1);
         if can_sweep(share) {
-            assert_eq!(share.sweep(Duration::ZERO), 1);
-            assert_eq!(share.blobs().len(), 0);
+            assert_eq!(share.sweep_all(), 1);
+            assert_eq!(share.all_blobs().len(), 0);
         }
         assert_eq!(share.content("f", "s"), Ok(b"old".to_vec()));
     });
@@ -102,12 +102,12 @@ fn a_move_without_space_for_the_pointer_is_completed() {
         let note = ("user.smbeam.moving", b"s", XattrFlags::empty());
         setxattr(&share.blobs()[0], note.0, note.1, note.2).expect("a note");
         assert_eq!(share.streams("f"), []);
-        assert_eq!(share.sweep(Duration::ZERO), 0);
+        assert_eq!(share.sweep_all(), 0);
         assert_eq!(share.content("f", "s"), Ok(data(MIB)));
         // Another stream has the name in the meantime.
         rustix::fs::removexattr(&path, pointer("s")).expect("a removal");
         share.set_attribute("f", &inline("s"), &stored(b"newer"));
-        assert_eq!(share.sweep(Duration::ZERO), 1);
+        assert_eq!(share.sweep_all(), 1);
         assert_eq!(share.content("f", "s"), Ok(b"newer".to_vec()));
     });
 }

@@ -28,6 +28,9 @@ const OWNER: &str = "user.smbeam.owner";
 /// The attribute of a blob with the name of the stream, while the stream moves without space for
 /// both the data and the pointer in the attributes of the base file.
 const MOVING: &str = "user.smbeam.moving";
+/// The attribute of a blob that its base file no longer uses: the number of searches that found no
+/// other file with a pointer to it.
+const RELEASED: &str = "user.smbeam.released";
 /// Maximum length of the value of these attributes in bytes.
 const VALUE_MAX: usize = 256;
 
@@ -198,7 +201,35 @@ pub(super) fn open_directory(parent: &OwnedFd, name: &str) -> Result<OwnedFd, Er
     openat(parent, name, flags, Mode::empty())
 }
 
-/// Removes a blob if it belongs to the file.
+/// Marks a blob that its base file no longer uses, if it belongs to the file. A local copy of the
+/// file may have a pointer to it, so that only the sweep removes it.
+pub(super) fn release(base: Base<'_>, root: &Directory, id: &BlobId) -> Result<(), Errno> {
+    match open(base, root, id)? {
+        Some(blob) if blob.is_own => as_own(base.file.token, || note_searches(&*blob.fd, Some(0))),
+        _ => Ok(()),
+    }
+}
+
+/// Notes that a blob is not in use, and the number of searches that found no pointer to it; or that
+/// it is in use. The thread has the credentials of the server.
+pub(super) fn note_searches(blob: &impl AsFd, searches: Option<u8>) -> Result<(), Errno> {
+    match searches {
+        Some(count) => fsetxattr(blob, RELEASED, &[b'0' + count.min(9)], XattrFlags::empty()),
+        None => match fremovexattr(blob, RELEASED) {
+            Ok(()) | Err(Errno::NODATA) => Ok(()),
+            Err(errno) => Err(errno),
+        },
+    }
+}
+
+/// Gives a blob to another file that has a pointer to it. The thread has the credentials of the
+/// server.
+pub(super) fn adopt(blob: &impl AsFd, owner: &[u8]) -> Result<(), Errno> {
+    fsetxattr(blob, OWNER, owner, XattrFlags::empty())?;
+    note_searches(blob, None)
+}
+
+/// Removes a new blob, which no pointer names yet.
 pub(super) fn remove(base: Base<'_>, root: &Directory, id: &BlobId) -> Result<(), Errno> {
     let is_own = open(base, root, id)?.is_some_and(|blob| blob.is_own);
     if !is_own {
@@ -230,6 +261,8 @@ pub(super) struct Notes {
     pub(super) owner: Option<Vec<u8>>,
     /// The name of the stream that moves into the blob.
     pub(super) moving: Option<Vec<u8>>,
+    /// The number of searches that found no pointer; `None` if the blob was not released.
+    pub(super) searches: Option<u8>,
 }
 
 /// Reads the notes of a blob. The thread has the credentials of the server.
@@ -237,6 +270,8 @@ pub(super) fn notes(blob: &impl AsFd) -> Result<Notes, Errno> {
     Ok(Notes {
         owner: read(blob, OWNER)?,
         moving: read(blob, MOVING)?,
+        searches: read(blob, RELEASED)?
+            .and_then(|value| value.first().map(|digit| digit.saturating_sub(b'0'))),
     })
 }
 

@@ -8,13 +8,16 @@
 //!   before the attribute with the data is removed; if both exist, the pointer wins.
 //! - A rename sets the new pointer before it removes the old one. In between, the stream has two
 //!   names.
-//! - A removal removes the pointer before the blob.
+//! - A removal removes the pointer, then marks the blob as released.
 //!
-//! A crash can leave a blob without a pointer, which the sweep removes (`sweep`). A pointer without
-//! a blob counts as no stream: the file was copied or restored without the hidden directory.
+//! A local copy of a file has the pointers of its original. So only the sweep removes blobs
+//! (`sweep`), after it has searched the share for other pointers (`search`). It also finds blobs
+//! that a crash has left. A pointer without a blob counts as no stream: the file was copied or
+//! restored without the hidden directory.
 
 pub(in crate::posix) mod blob;
 pub(super) mod pointer;
+mod search;
 pub(in crate::posix) mod sweep;
 
 use std::os::fd::OwnedFd;
@@ -193,15 +196,15 @@ pub(super) fn removable(base: Base<'_>, name: &StreamName) -> Result<Option<Blob
     Ok(id)
 }
 
-/// Removes the pointer of a stream to a blob, then the blob.
+/// Removes the pointer of a stream to a blob, then releases the blob.
 pub(super) fn remove(base: Base<'_>, name: &StreamName, id: &BlobId) -> Result<(), Errno> {
     pointer::remove(base.file, name)?;
     release(base, id);
     Ok(())
 }
 
-/// Removes a blob that lost a pointer, if the file has no other pointer to it. If that fails, the
-/// sweep removes it.
+/// Releases a blob that lost a pointer, if the file has no other pointer to it. If that fails, the
+/// sweep finds it.
 pub(super) fn release(base: Base<'_>, id: &BlobId) {
     let Some(root) = base.root else {
         return;
@@ -210,11 +213,11 @@ pub(super) fn release(base: Base<'_>, id: &BlobId) {
         pointer::list(base.file).map(|pointers| pointers.iter().any(|(_, other)| other == id));
     let removed = match is_used {
         Ok(true) => Ok(()),
-        Ok(false) => blob::remove(base, root, id),
+        Ok(false) => blob::release(base, root, id),
         Err(errno) => Err(errno),
     };
     if let Err(error) = removed {
-        tracing::debug!(%id, %error, "cannot remove the data of a named stream");
+        tracing::debug!(%id, %error, "cannot release the data of a named stream");
     }
 }
 
@@ -227,14 +230,14 @@ pub(super) fn may_remove_all(base: Base<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Removes the blobs of a file that has no name.
-pub(super) fn remove_blobs(base: Base<'_>) {
+/// Releases the blobs of a file that has no name.
+pub(super) fn release_blobs(base: Base<'_>) {
     let Some(root) = base.root else {
         return;
     };
     for (_, id) in pointer::list(base.file).unwrap_or_default() {
-        if let Err(error) = blob::remove(base, root, &id) {
-            tracing::debug!(%id, %error, "cannot remove the data of a named stream");
+        if let Err(error) = blob::release(base, root, &id) {
+            tracing::debug!(%id, %error, "cannot release the data of a named stream");
         }
     }
 }

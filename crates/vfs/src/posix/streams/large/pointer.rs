@@ -20,7 +20,7 @@ const DIGITS: usize = 32;
 const ATTEMPTS: usize = 64;
 
 /// The identifier of a blob: 32 random hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::posix::streams) struct BlobId(String);
 
 impl BlobId {
@@ -48,6 +48,12 @@ impl fmt::Display for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether a list of names of attributes, each with a zero byte after it, has one of a pointer.
+pub(super) fn is_in(names: &[u8]) -> bool {
+    let mut names = names.split(|byte| *byte == 0);
+    names.any(|name| name.starts_with(PREFIX.as_bytes()))
 }
 
 /// The large streams of a file with their blobs.

@@ -1,21 +1,29 @@
-//! The removal of blobs without a base file: those of files that local programs have deleted, and
-//! those that a crash has left.
+//! The removal of blobs that no file uses: those that the server has released, those of files that
+//! local programs have deleted, and those that a crash has left.
+//!
+//! A local copy of a file has pointers to the blobs of its original. So a sweep searches the share
+//! for pointers to the blobs that their base files do not use (`search`). A file that has one
+//! becomes the base file of the blob. A blob without a pointer is removed after the second search.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proto::path::StreamName;
+use proto::token::Token;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::blob::{self, DIRECTORY, Notes};
 use super::pointer::{self, BlobId};
+use super::search;
 use crate::identity;
 use crate::posix::directory::Directory;
 use crate::posix::file_ref::FileRef;
 use crate::posix::lasting_handle;
+use crate::posix::stat::stat;
 use crate::posix::streams::xattr;
 
 /// Time between two sweeps.
@@ -25,24 +33,57 @@ const MIN_AGE: Duration = Duration::from_secs(10 * 60);
 /// Length of the buffer for entries of a directory in bytes.
 const BUFFER: usize = 32 << 10;
 
+/// Minimum time between two sweeps while blobs wait for their second search.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Part of the time that sweeps with a search of the share may take: one in this number.
+const SEARCH_SHARE: u32 = 20;
+/// Number of searches without a pointer after which a sweep removes a blob. One search can miss a
+/// file that moves at the same time.
+const SEARCHES: u8 = 2;
+/// Maximum number of blobs for which a sweep searches pointers; the next sweep continues.
+const CANDIDATES_MAX: usize = 100_000;
+
 /// The sweeps of a share.
 #[derive(Debug, Default)]
 pub(in crate::posix) struct Sweeps {
-    /// Start of the last sweep.
-    last: Mutex<Option<Instant>>,
+    /// The time from which on the next sweep is due; `None` before the first one.
+    next: Arc<Mutex<Option<Instant>>>,
+}
+
+/// The result of a sweep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::posix) struct Swept {
+    /// Number of removed blobs.
+    pub(in crate::posix) removed: usize,
+    /// Number of blobs that a later sweep removes, unless it finds a pointer.
+    pub(in crate::posix) waiting: usize,
 }
 
 impl Sweeps {
-    /// Starts a sweep on a thread of its own, at the first call and then once a day.
+    /// Starts a sweep on a thread of its own: at the first call, then once a day, and sooner while
+    /// blobs wait for their second search.
     pub(in crate::posix) fn start_if_due(&self, root: &Arc<Directory>) {
         if !self.is_due(Instant::now()) {
             return;
         }
-        let root = root.clone();
-        let run = move || match sweep(&root, MIN_AGE) {
-            Ok(0) => {}
-            Ok(count) => tracing::info!(count, "removed data of named streams without a file"),
-            Err(error) => tracing::warn!(%error, "cannot look for data of deleted named streams"),
+        let (root, next) = (root.clone(), self.next.clone());
+        let run = move || {
+            let start = Instant::now();
+            let swept = sweep(&root, MIN_AGE);
+            match &swept {
+                Ok(Swept { removed: 0, .. }) => {}
+                Ok(Swept { removed, .. }) => {
+                    tracing::info!(removed, "removed data of named streams without a file");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for data of deleted named streams");
+                }
+            }
+            if swept.is_ok_and(|swept| swept.waiting > 0) {
+                let pause = SEARCH_INTERVAL.max(start.elapsed() * SEARCH_SHARE);
+                let soon = Instant::now() + pause.min(INTERVAL);
+                *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(soon);
+            }
         };
         let thread = std::thread::Builder::new().name("stream-sweep".to_owned());
         if let Err(error) = thread.spawn(run) {
@@ -50,24 +91,32 @@ impl Sweeps {
         }
     }
 
-    /// Whether a sweep is due. It then counts as started.
+    /// Whether a sweep is due. It then counts as started, and the next one is due after a day.
     fn is_due(&self, now: Instant) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL);
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = next.is_none_or(|next| now >= next);
         if is_due {
-            *last = Some(now);
+            *next = Some(now + INTERVAL);
         }
         is_due
     }
 }
 
-/// Removes the blobs of a share without a base file that are at least `min_age` old. Returns their
-/// number. Does nothing without CAP_DAC_READ_SEARCH, which the lookup of a base file needs.
-pub(in crate::posix) fn sweep(root: &Directory, min_age: Duration) -> io::Result<usize> {
+/// A blob that its base file does not use.
+struct Candidate {
+    shard: Arc<OwnedFd>,
+    /// Number of earlier searches without a pointer.
+    searches: u8,
+}
+
+/// Removes the blobs of a share that are at least `min_age` old and that no file uses, after the
+/// second search for pointers. Without CAP_DAC_READ_SEARCH, which the lookup of a base file needs,
+/// it removes those only that the server has released.
+pub(in crate::posix) fn sweep(root: &Directory, min_age: Duration) -> io::Result<Swept> {
     identity::own().map_err(|status| io::Error::other(format!("{status:?}")))?;
     let mount = blob::open_directory(&root.fd, ".")?;
     let blobs = match blob::open_directory(&mount, DIRECTORY) {
-        Err(Errno::NOENT) => return Ok(0),
+        Err(Errno::NOENT) => return Ok(Swept::default()),
         blobs => blobs?,
     };
     blob::check_directory(&blobs)?;
@@ -76,20 +125,26 @@ pub(in crate::posix) fn sweep(root: &Directory, min_age: Duration) -> io::Result
         mount,
         min_age,
     };
-    let mut count = 0;
+    let mut candidates = BTreeMap::new();
     for shard in names(&blobs)? {
         let Ok(shard) = blob::open_directory(&blobs, &shard) else {
             continue;
         };
-        for name in names(&shard)? {
-            match sweep.visit(&shard, &name) {
-                Ok(is_removed) => count += usize::from(is_removed),
-                Err(Errno::PERM) => return Ok(count),
-                Err(error) => tracing::debug!(name, %error, "cannot check a named stream"),
-            }
+        sweep.add_candidates(&Arc::new(shard), &mut candidates)?;
+    }
+    if candidates.is_empty() {
+        return Ok(Swept::default());
+    }
+    search::files_with_pointers(root, |file| sweep.adopt(file, &mut candidates))?;
+    let mut swept = Swept::default();
+    for (id, candidate) in candidates {
+        match sweep.end(&id, &candidate) {
+            Ok(true) => swept.removed += 1,
+            Ok(false) => swept.waiting += 1,
+            Err(error) => tracing::debug!(%id, %error, "cannot remove a named stream"),
         }
     }
-    Ok(count)
+    Ok(swept)
 }
 
 /// The names in a directory that are no other than ASCII text.
@@ -112,6 +167,8 @@ enum BaseFile {
     Deleted,
     /// The base file is on another file system, or the blob has no valid handle.
     Unknown,
+    /// The server lacks CAP_DAC_READ_SEARCH.
+    Unreadable,
 }
 
 struct Sweep<'a> {
@@ -122,31 +179,118 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Checks a blob, and removes it if it has no base file. Returns whether it did.
-    fn visit(&self, shard: &OwnedFd, name: &str) -> Result<bool, Errno> {
-        let Some(id) = BlobId::parse(name) else {
-            return Ok(false);
-        };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = openat(shard, name, flags, Mode::empty())?;
-        let is_locked = flock(&fd, FlockOperation::NonBlockingLockExclusive).is_err();
-        if is_locked || !self.is_old(&fd)? {
-            return Ok(false);
+    /// Adds the blobs of a directory that their base files do not use.
+    fn add_candidates(
+        &self,
+        shard: &Arc<OwnedFd>,
+        candidates: &mut BTreeMap<BlobId, Candidate>,
+    ) -> Result<(), Errno> {
+        for name in names(shard)? {
+            if candidates.len() >= CANDIDATES_MAX {
+                break;
+            }
+            let Some(id) = BlobId::parse(&name) else {
+                continue;
+            };
+            match self.unused(shard, &id) {
+                Ok(Some(searches)) => {
+                    let shard = shard.clone();
+                    candidates.insert(id, Candidate { shard, searches });
+                }
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%id, %error, "cannot check a named stream"),
+            }
         }
-        let Notes { owner, moving } = blob::notes(&fd)?;
+        Ok(())
+    }
+
+    /// Opens and locks a blob. `None` if it is open, or younger than the minimum age.
+    fn lock(&self, shard: &OwnedFd, id: &BlobId) -> Result<Option<OwnedFd>, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = openat(shard, id.to_string(), flags, Mode::empty())?;
+        let is_locked = flock(&fd, FlockOperation::NonBlockingLockExclusive).is_err();
+        Ok((!is_locked && self.is_old(&fd)?).then_some(fd))
+    }
+
+    /// The number of searches for pointers to a blob that its base file does not use; `None` if it
+    /// is in use.
+    fn unused(&self, shard: &OwnedFd, id: &BlobId) -> Result<Option<u8>, Errno> {
+        let Some(fd) = self.lock(shard, id)? else {
+            return Ok(None);
+        };
+        let Notes {
+            owner,
+            moving,
+            searches,
+        } = blob::notes(&fd)?;
         let is_used = match owner {
             // A crash during the creation.
             None => false,
             Some(owner) => match self.base_of(&owner)? {
                 BaseFile::Unknown => true,
+                BaseFile::Unreadable => searches.is_none(),
                 BaseFile::Deleted => false,
-                BaseFile::Found(base) => self.has_pointer(&base, &id, moving.as_deref())?,
+                BaseFile::Found(base) => self.has_pointer(&base, id, moving.as_deref())?,
             },
         };
-        if !is_used {
-            unlinkat(shard, name, AtFlags::empty())?;
+        Ok((!is_used).then_some(searches.unwrap_or(0)))
+    }
+
+    /// Removes the blobs to which a file has pointers from the candidates. The file becomes their
+    /// base file if it is on the file system of the root. A file of another user gets nothing, as
+    /// everyone can write a pointer.
+    fn adopt(
+        &self,
+        file: &OwnedFd,
+        candidates: &mut BTreeMap<BlobId, Candidate>,
+    ) -> Result<(), Errno> {
+        let stat = stat(file)?;
+        for (_, id) in pointer::list(self.file_ref(file, &identity::process_token()))? {
+            let Some(candidate) = candidates.get(&id) else {
+                continue;
+            };
+            let Some(fd) = self.lock(&candidate.shard, &id)? else {
+                candidates.remove(&id);
+                continue;
+            };
+            if fstat(&fd)?.st_uid != stat.0.stx_uid {
+                continue;
+            }
+            candidates.remove(&id);
+            let volume = &self.root.volume;
+            if volume.holds(&stat)
+                && let Ok(owner) = lasting_handle::lasting_handle(file, volume)
+            {
+                blob::adopt(&fd, &owner)?;
+            }
         }
-        Ok(!is_used)
+        Ok(())
+    }
+
+    /// Removes a blob to which no file has a pointer, if earlier searches found none either.
+    /// Returns whether it did.
+    fn end(&self, id: &BlobId, candidate: &Candidate) -> Result<bool, Errno> {
+        let Candidate { shard, searches } = candidate;
+        let Some(fd) = self.lock(shard, id)? else {
+            return Ok(false);
+        };
+        let searches = searches + 1;
+        if searches < SEARCHES {
+            blob::note_searches(&fd, Some(searches))?;
+            return Ok(false);
+        }
+        unlinkat(&**shard, id.to_string(), AtFlags::empty())?;
+        Ok(true)
+    }
+
+    fn file_ref<'f>(&'f self, fd: &'f OwnedFd, token: &'f Arc<Token>) -> FileRef<'f> {
+        FileRef {
+            fd,
+            volume: &self.root.volume,
+            is_path: true,
+            token,
+            may_set_attributes: true,
+        }
     }
 
     /// Whether a blob has not changed for the minimum age.
@@ -158,7 +302,7 @@ impl Sweep<'_> {
         Ok(age.is_ok_and(|age| age >= self.min_age))
     }
 
-    /// Opens the base file with this handle. Fails with EPERM without CAP_DAC_READ_SEARCH.
+    /// Opens the base file with this handle.
     fn base_of(&self, owner: &[u8]) -> Result<BaseFile, Errno> {
         let Some((serial, handle)) = lasting_handle::parts(owner) else {
             return Ok(BaseFile::Unknown);
@@ -172,6 +316,7 @@ impl Sweep<'_> {
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::STALE) => Ok(BaseFile::Deleted),
                 Some(Errno::INVAL) | None => Ok(BaseFile::Unknown),
+                Some(Errno::PERM) => Ok(BaseFile::Unreadable),
                 Some(errno) => Err(errno),
             },
         }
@@ -180,13 +325,8 @@ impl Sweep<'_> {
     /// Whether a file has a pointer to a blob. Sets the pointer if a crash has prevented that: see
     /// `displace` in the module above.
     fn has_pointer(&self, fd: &OwnedFd, id: &BlobId, moving: Option<&[u8]>) -> Result<bool, Errno> {
-        let file = FileRef {
-            fd,
-            volume: &self.root.volume,
-            is_path: true,
-            token: &identity::process_token(),
-            may_set_attributes: true,
-        };
+        let token = identity::process_token();
+        let file = self.file_ref(fd, &token);
         let pointers = pointer::list(file)?;
         if pointers.iter().any(|(_, other)| other == id) {
             return Ok(true);
@@ -215,5 +355,8 @@ mod tests {
         let hours = |hours: u64| start + Duration::from_secs(hours * 60 * 60);
         let due = [0, 0, 23, 24, 25, 49].map(|at| sweeps.is_due(hours(at)));
         assert_eq!(due, [true, false, false, true, false, true]);
+        *sweeps.next.lock().expect("no panic") = Some(hours(50));
+        let due = [49, 50, 51, 74].map(|at| sweeps.is_due(hours(at)));
+        assert_eq!(due, [false, true, false, true]);
     }
 }
