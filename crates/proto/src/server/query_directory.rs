@@ -280,8 +280,10 @@ fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
         reparse_tag: metadata.reparse_tag.0,
         file_id: metadata.file_id(),
         file_id_high: metadata.volume.tag,
-        // No 8.3 names and no place that lasts. The size of the extended attributes would cost
-        // one system call for each entry.
+        // No 8.3 names and no place that lasts. EaSize is 0: all classes of ordinary listings have
+        // the field, so clients cannot ask for it, and it would cost a list of attributes and a
+        // read of each attribute for every entry. Samba pays that with `ea support`. Clients that
+        // need the size query the file (FileEaInformation), which has it.
         short_name: Utf16(&[]),
         name: Utf16(&name),
         ..fscc::DirectoryEntry::default()

@@ -82,6 +82,7 @@ fn set_file(
         FileInfoClass::BASIC => basic::start(context, open, buffer),
         FileInfoClass::RENAME => rename::start_rename(context, open, buffer),
         FileInfoClass::LINK => rename::start_link(context, open, buffer),
+        FileInfoClass::LINK_EX => rename::start_link_ex(context, open, buffer),
         FileInfoClass::DISPOSITION => disposition::start(context, open, buffer),
         FileInfoClass::DISPOSITION_EX => disposition::start_ex(context, open, buffer),
         FileInfoClass::RENAME_EX => rename::start_rename_ex(context, open, buffer),
@@ -108,7 +109,7 @@ fn needs(class: FileInfoClass) -> Result<Need, Status> {
         | FileInfoClass::DISPOSITION
         | FileInfoClass::DISPOSITION_EX => Ok(Need::Right(AccessMask::DELETE)),
         // cifs.ko links through an open that may read attributes, no more.
-        FileInfoClass::LINK => Ok(Need::Change),
+        FileInfoClass::LINK | FileInfoClass::LINK_EX => Ok(Need::Change),
         FileInfoClass::ALLOCATION
         | FileInfoClass::END_OF_FILE
         | FileInfoClass::VALID_DATA_LENGTH => Ok(Need::Right(AccessMask::FILE_WRITE_DATA)),

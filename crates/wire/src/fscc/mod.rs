@@ -32,7 +32,8 @@ pub use name::{FileNameInformation, FileShortNameInformation};
 pub use notify::{FileAction, FileNotifyInformation, NotifyEntries, NotifyWriter};
 pub use pipe::{FilePipeInformation, FilePipeLocalInformation};
 pub use rename::{
-    FileLinkInformation, FileRenameInformation, FileRenameInformationEx, RenameFlags,
+    FileLinkInformation, FileLinkInformationEx, FileRenameInformation, FileRenameInformationEx,
+    RenameFlags,
 };
 pub use single::{
     CaseSensitiveFlags, DispositionFlags, FileAccessInformation, FileAlignmentInformation,
@@ -150,6 +151,9 @@ open_enum! {
         STAT = 68,
         /// The data of STAT, and Unix owner, group and mode of a file (FileStatLxInformation).
         STAT_LX = 70,
+        /// SET_INFO: create a hard link to the file, with flags such as POSIX semantics.
+        /// \[MS-FSCC\] 2.4.28
+        LINK_EX = 72,
         /// Whether names in a directory are compared with regard to case. \[MS-FSCC\] 2.4
         CASE_SENSITIVE = 71,
         /// Directory listing: the fields of FULL_DIRECTORY, the reparse tag and 64-bit file
@@ -186,7 +190,9 @@ impl FileInfoClass {
             Self::EA => Some(FileEaInformation::LEN),
             Self::ACCESS => Some(FileAccessInformation::LEN),
             Self::NAME | Self::ALTERNATE_NAME | Self::NORMALIZED_NAME => Some(8),
-            Self::RENAME | Self::RENAME_EX | Self::LINK => Some(FileRenameInformation::LEN),
+            Self::RENAME | Self::RENAME_EX | Self::LINK | Self::LINK_EX => {
+                Some(FileRenameInformation::LEN)
+            }
             Self::DISPOSITION => Some(FileDispositionInformation::LEN),
             Self::POSITION => Some(FilePositionInformation::LEN),
             Self::MODE => Some(FileModeInformation::LEN),

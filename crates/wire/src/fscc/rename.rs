@@ -86,6 +86,10 @@ pub struct FileRenameInformationEx<'a> {
     pub name: Utf16<'a>,
 }
 
+/// The information class LINK_EX of SET_INFO: the client creates a hard link to the open file, with
+/// the flags of RENAME_EX. \[MS-FSCC\] 2.4.28
+pub type FileLinkInformationEx<'a> = FileRenameInformationEx<'a>;
+
 impl<'a> FileRenameInformationEx<'a> {
     /// Decodes the structure at the start of `bytes` and ignores later bytes. Fails when `bytes` is
     /// too short.

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use wire::access::FileAttributes;
 use wire::fscc::{
-    FileAction, FileLinkInformation, FileRenameInformation, FileRenameInformationEx, RenameFlags,
+    FileAction, FileLinkInformation, FileLinkInformationEx, FileRenameInformation,
+    FileRenameInformationEx, RenameFlags,
 };
 use wire::{Status, Utf16};
 
@@ -89,6 +90,23 @@ const IGNORED: RenameFlags = RenameFlags(
         | RenameFlags::NO_DECREASE_AVAILABLE_SPACE.0,
 );
 
+/// Which file flags permit to replace, and whether it may be open.
+fn permitted(flags: RenameFlags) -> Result<(Replace, bool), Status> {
+    let known = IGNORED
+        | RenameFlags::REPLACE_IF_EXISTS
+        | RenameFlags::POSIX_SEMANTICS
+        | RenameFlags::IGNORE_READONLY_ATTRIBUTE;
+    if !known.contains(flags) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let replace = match flags.contains(RenameFlags::REPLACE_IF_EXISTS) {
+        false => Replace::Nothing,
+        true if flags.contains(RenameFlags::IGNORE_READONLY_ATTRIBUTE) => Replace::Any,
+        true => Replace::Writable,
+    };
+    Ok((replace, flags.contains(RenameFlags::POSIX_SEMANTICS)))
+}
+
 /// A rename with flags. \[MS-FSCC\] 2.4.43
 pub(super) fn start_rename_ex(
     context: &mut Context<'_>,
@@ -96,25 +114,13 @@ pub(super) fn start_rename_ex(
     buffer: &[u8],
 ) -> Result<Progress<super::Step>, Status> {
     let information = FileRenameInformationEx::decode(buffer).map_err(malformed)?;
-    let has = |flag| information.flags.contains(flag);
-    let known = IGNORED
-        | RenameFlags::REPLACE_IF_EXISTS
-        | RenameFlags::POSIX_SEMANTICS
-        | RenameFlags::IGNORE_READONLY_ATTRIBUTE;
-    if !known.contains(information.flags) {
-        return Err(Status::INVALID_PARAMETER);
-    }
-    let replace = match has(RenameFlags::REPLACE_IF_EXISTS) {
-        false => Replace::Nothing,
-        true if has(RenameFlags::IGNORE_READONLY_ATTRIBUTE) => Replace::Any,
-        true => Replace::Writable,
-    };
+    let (replace, replaces_open) = permitted(information.flags)?;
     let step = Step {
         from: name_of(context, &open)?,
         to: target(information.root_directory, information.name)?,
         open,
         replace,
-        replaces_open: has(RenameFlags::POSIX_SEMANTICS),
+        replaces_open,
         kind: Kind::Rename,
         stage: Stage::Begin,
         below: BTreeSet::new(),
@@ -129,6 +135,26 @@ pub(super) fn start_link(
 ) -> Result<Progress<super::Step>, Status> {
     let information = FileLinkInformation::decode(buffer).map_err(malformed)?;
     let to = target(information.root_directory, information.name)?;
+    link(context, open, to, (information.is_replacing.into(), false))
+}
+
+/// A further name with flags. Samba does not have the class. \[MS-FSCC\] 2.4.28
+pub(super) fn start_link_ex(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    buffer: &[u8],
+) -> Result<Progress<super::Step>, Status> {
+    let information = FileLinkInformationEx::decode(buffer).map_err(malformed)?;
+    let to = target(information.root_directory, information.name)?;
+    link(context, open, to, permitted(information.flags)?)
+}
+
+fn link(
+    context: &mut Context<'_>,
+    open: Arc<Open>,
+    to: SharePath,
+    (replace, replaces_open): (Replace, bool),
+) -> Result<Progress<super::Step>, Status> {
     if open.is_directory {
         return Err(Status::FILE_IS_A_DIRECTORY);
     }
@@ -140,8 +166,8 @@ pub(super) fn start_link(
         from: name_of(context, &open)?,
         open,
         to,
-        replace: information.is_replacing.into(),
-        replaces_open: false,
+        replace,
+        replaces_open,
         kind: Kind::Link,
         stage: Stage::Begin,
         below: BTreeSet::new(),

@@ -95,7 +95,9 @@ fn nothing_is_set_on_a_read_only_share_or_through_a_reading_open() {
         let id = world.open("a", reading);
         world.disk.asked();
         for info_type in 0..5 {
-            for class in (0..=255).filter(|class| *class != FileInfoClass::LINK.0) {
+            // Links need no right of the open.
+            let links = [FileInfoClass::LINK.0, FileInfoClass::LINK_EX.0];
+            for class in (0..=255).filter(|class| !links.contains(class)) {
                 let _ = set_as(&mut world, id, InfoType(info_type), class, 7, &[1; 256]);
             }
         }
@@ -309,6 +311,30 @@ fn a_rename_with_flags_replaces_what_they_permit() {
     assert_eq!(ex(&mut world, id, "protected", 0x41), Status::SUCCESS);
     assert_eq!(ex(&mut world, id, "b", 3), Status::SUCCESS);
     assert!(!world.disk.has("a") && !world.disk.has("protected"));
+    let _ = world.close(open).expect("it is open");
+}
+
+#[test]
+fn a_link_with_flags_replaces_what_they_permit() {
+    let mut world = world();
+    world.disk.add_file("protected", FileAttributes::READONLY);
+    let ex = |world: &mut World, id, to: &str, flags: u32| {
+        let mut buffer = target(to, false);
+        buffer[..4].copy_from_slice(&flags.to_le_bytes());
+        set(world, id, FileInfoClass::LINK_EX, &buffer)
+    };
+    let id = world.open("a", AccessMask::FILE_READ_ATTRIBUTES);
+    let open = world.open("b", ALL);
+    assert_eq!(ex(&mut world, id, "new", 0), Status::SUCCESS);
+    assert_eq!(ex(&mut world, id, "b", 0), Status::OBJECT_NAME_COLLISION);
+    assert_eq!(ex(&mut world, id, "b", 1), Status::ACCESS_DENIED);
+    assert_eq!(ex(&mut world, id, "b", 3), Status::SUCCESS);
+    assert_eq!(ex(&mut world, id, "protected", 1), Status::ACCESS_DENIED);
+    assert_eq!(ex(&mut world, id, "protected", 0x41), Status::SUCCESS);
+    assert_eq!(ex(&mut world, id, "x", 0x80), Status::INVALID_PARAMETER);
+    let directory = world.open("d", ALL);
+    let refused = ex(&mut world, directory, "y", 0);
+    assert_eq!(refused, Status::FILE_IS_A_DIRECTORY);
     let _ = world.close(open).expect("it is open");
 }
 
