@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, llistxattr, openat, openat2};
+use rustix::fs::{
+    FileType, Mode, OFlags, RawDir, ResolveFlags, fstatfs, llistxattr, openat, openat2,
+};
 use rustix::io::Errno;
 
 use super::blob::DIRECTORY;
@@ -24,6 +26,10 @@ const BUFFER: usize = 32 << 10;
 const DIRECTORIES_MAX: usize = 1 << 20;
 /// Maximum length of the list of the names of all attributes of a file in bytes. XATTR_LIST_MAX
 const NAMES_MAX: usize = 64 << 10;
+
+/// `f_type` of statfs(2) of proc and sysfs, which keep no copies of files. Parts of proc cannot be
+/// read.
+const WITHOUT_COPIES: [u32; 2] = [0x0000_9FA0, 0x6265_6572];
 
 /// Calls `found` with an O_PATH descriptor of each file of the share that has a pointer. The thread
 /// has the credentials of the server. Fails if a directory or file cannot be read: it may have a
@@ -64,6 +70,9 @@ fn visit(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let rules = BENEATH | ResolveFlags::NO_SYMLINKS;
     let directory = openat2(&root.fd, at, flags, Mode::empty(), rules)?;
+    if WITHOUT_COPIES.contains(&(fstatfs(&directory)?.f_type as u32)) {
+        return Ok(());
+    }
     if is_root && has_pointer(&directory, ".", names)? {
         found(&directory)?;
     }
