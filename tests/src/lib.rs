@@ -32,4 +32,5 @@ pub mod smbclient;
 pub mod stage;
 pub mod subject;
 pub mod torture;
+pub mod volume;
 pub mod wait;

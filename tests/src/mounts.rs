@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use crate::guest::{Guest, Report, Running};
-use crate::lab::Lab;
+use crate::lab::{Lab, Missing};
 use crate::namespace::{HOST_ADDRESS, Namespace};
 use crate::scratch::Scratch;
 use crate::smbclient::Smbclient;
@@ -36,18 +36,30 @@ impl MountStage {
     /// The server `subject` with one share. The guest has not started. `name` is part of the names
     /// of its directories.
     pub fn new(subject: Subject, name: &str) -> Result<MountStage> {
-        MountStage::start_server(subject, name, false)
+        let scratch = Scratch::new(name)?;
+        let share = scratch.open_directory("share")?;
+        MountStage::sharing(subject, scratch, share)
     }
 
     /// The same with a server that advertises several connections to its interface.
     pub fn with_channels(subject: Subject, name: &str) -> Result<MountStage> {
-        MountStage::start_server(subject, name, true)
-    }
-
-    fn start_server(subject: Subject, name: &str, channels: bool) -> Result<MountStage> {
-        let lab = Lab::find_with_guest()?;
         let scratch = Scratch::new(name)?;
         let share = scratch.open_directory("share")?;
+        MountStage::start_server(subject, scratch, share, true)
+    }
+
+    /// The server `subject` with the directory `share`, which every user may write.
+    pub fn sharing(subject: Subject, scratch: Scratch, share: PathBuf) -> Result<MountStage> {
+        MountStage::start_server(subject, scratch, share, false)
+    }
+
+    fn start_server(
+        subject: Subject,
+        scratch: Scratch,
+        share: PathBuf,
+        channels: bool,
+    ) -> Result<MountStage> {
+        let lab = Lab::find_with_guest()?;
         let namespace = Namespace::with_tap()?;
         // smbd keeps the opens of a lost client only where no other file system client matters.
         let samba_globals = [
@@ -88,6 +100,17 @@ impl MountStage {
         let succeeded = report.succeeded();
         succeeded.with_context(|| format!("server:\n{}", self.server.log()))?;
         Ok(report)
+    }
+
+    /// Fails with [`Missing`] unless the lab has all of these programs, which guests run too.
+    pub fn needs(&self, programs: &[&str]) -> Result<()> {
+        let bin = self.lab.root().join("usr/bin");
+        for program in programs {
+            if !bin.join(program).exists() {
+                return Err(Missing(format!("the lab has no {program}")).into());
+            }
+        }
+        Ok(())
     }
 
     /// The path of a copy of `program` that a guest can run.

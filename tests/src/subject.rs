@@ -99,6 +99,9 @@ pub struct Share {
     pub notify: bool,
     /// Whether smbeam moves large transfers past the page cache; smbd never does.
     pub direct: bool,
+    /// Whether smbeam keeps named streams that do not fit into an extended attribute; smbd never
+    /// does.
+    pub large_streams: bool,
     /// When written data reach the disk: `client`, `flush` or `always`.
     pub sync: &'static str,
 }
@@ -189,6 +192,7 @@ impl Share {
             oplocks: true,
             notify: true,
             direct: false,
+            large_streams: false,
             sync: "flush",
         }
     }

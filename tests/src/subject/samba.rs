@@ -113,6 +113,7 @@ fn text(site: &Site<'_>) -> String {
             oplocks,
             notify,
             direct: _,
+            large_streams: _,
             sync,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };

@@ -166,6 +166,7 @@ fn share(share: &Share) -> Value {
         oplocks,
         notify,
         direct,
+        large_streams,
         sync,
     } = share;
     let mut table = Table::new();
@@ -177,6 +178,7 @@ fn share(share: &Share) -> Value {
     table.insert("oplocks".into(), (*oplocks).into());
     table.insert("notify".into(), (*notify).into());
     table.insert("direct".into(), (*direct).into());
+    table.insert("large_streams".into(), (*large_streams).into());
     table.insert("sync".into(), (*sync).into());
     if !users.is_empty() {
         table.insert("users".into(), strings(users));

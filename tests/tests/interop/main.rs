@@ -72,6 +72,7 @@ mod smbclient_speaks_quic;
 mod smbdirect_servers_may_be_hostile;
 mod smbprotocols_own_tests_pass;
 mod status_reports_server_state;
+mod streams_have_limits;
 mod the_log_has_reasons_of_refusals;
 mod torture_passes_where_samba_does;
 mod transports_are_tried_in_order;
@@ -158,6 +159,7 @@ const MODULES: &[Module] = modules! {
     smbdirect_servers_may_be_hostile;
     smbprotocols_own_tests_pass;
     status_reports_server_state;
+    streams_have_limits;
     the_log_has_reasons_of_refusals;
     torture_passes_where_samba_does: batched;
     transports_are_tried_in_order: every_transport;

@@ -2,7 +2,6 @@
 //! score beside Samba's.
 
 mod score;
-mod volume;
 mod workers;
 
 use std::process::ExitCode;
@@ -11,10 +10,14 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_tests::subject::Subject;
 use smbeam_tests::torture::{self, KnownFailures, Listed};
+use smbeam_tests::volume::{FileSystem, Volume};
 
+use crate::host::{self, Tool};
 use crate::{lab, workspace};
 use score::Score;
-use volume::{FileSystem, Volume};
+
+/// Size of a file system in bytes. Its image is sparse.
+const VOLUME_LEN: u64 = 8 << 30;
 
 /// The options of the command.
 struct Options {
@@ -26,7 +29,7 @@ struct Options {
 }
 
 const USAGE: &str = "\
-usage: cargo xtask torture [--jobs N] [--file-system ext4|btrfs|xfs]... [NAME]...
+usage: cargo xtask torture [--jobs N] [--file-system ext4|btrfs|xfs|tmpfs]... [NAME]...
 
 NAME is the beginning of the names of tests, such as smb2.streams. The default is every test, on
 ext4 and on btrfs. The file systems are on loop devices, so the command needs root.";
@@ -48,7 +51,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut scores = Vec::new();
     for file_system in &options.file_systems {
         let start = Instant::now();
-        let volume = Volume::new(*file_system)?;
+        let tool = file_system.tool();
+        let tool = tool.map(|(program, package)| Tool { program, package });
+        host::ensure(tool.as_slice())?;
+        let volume = Volume::new(*file_system, VOLUME_LEN)?;
         println!("torture: {} tests on {}", tests.len(), file_system.name());
         let verdicts = workers::run(&lab, program.as_ref(), volume.path(), &tests, options.jobs)?;
         let score = Score::new(file_system.name(), &tests, verdicts, start.elapsed());
@@ -83,7 +89,9 @@ fn parse(arguments: &[String]) -> Result<Options> {
             }
             "--file-system" => {
                 let name = arguments.next().context("--file-system needs a name")?;
-                options.file_systems.push(FileSystem::of(name)?);
+                let named = FileSystem::ALL.iter().find(|it| it.name() == name);
+                let named = named.with_context(|| format!("no file system {name}"))?;
+                options.file_systems.push(*named);
             }
             name if name.starts_with("smb2") => options.names.push(name.to_owned()),
             _ => bail!("{USAGE}"),
