@@ -60,7 +60,13 @@ pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
         let known = eas.iter().find(|ea| ea.has_name(&change.name));
         let name = known.map_or(&change.name, |ea| &ea.name);
         let name = [PREFIX, name].concat();
-        let written = or_as_server(of.token, || write(of, &name, &change.value));
+        let is_new = known.is_none() && !change.value.is_empty();
+        let written = or_as_server(of.token, || {
+            if is_new {
+                xattr::check_names(of, &name)?;
+            }
+            write(of, &name, &change.value)
+        });
         written.map_err(|errno| refusal(of, errno))?;
         ea::apply(&mut eas, change);
     }

@@ -72,6 +72,16 @@ pub(super) fn list(of: FileRef<'_>) -> Result<Vec<u8>, Errno> {
     }
 }
 
+/// Fails with NOSPC if the kernel cannot list the names of all attributes with a further one. Some
+/// file systems, such as XFS and tmpfs, store more, and then every list of the file fails.
+pub(super) fn check_names(of: FileRef<'_>, name: &[u8]) -> Result<(), Errno> {
+    let length = list(of)?.len() + name.len() + 1;
+    match length <= LIST_MAX {
+        true => Ok(()),
+        false => Err(Errno::NOSPC),
+    }
+}
+
 /// Runs a change with the credentials of the user, and again as the server if the kernel refuses it
 /// and the open has a right to write. The right was checked when the file was opened; the kernel
 /// requires more than Windows does, such as an owner with write permission.

@@ -12,6 +12,7 @@ mod extended_attributes;
 mod holes;
 mod identities;
 mod large_streams;
+mod many_streams;
 mod mounts;
 mod samba;
 #[path = "../behaviour/share.rs"]

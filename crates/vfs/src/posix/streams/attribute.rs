@@ -58,7 +58,10 @@ pub(super) fn set(
     let set = || xattr::set(file, name, value, flags);
     // The kernel decides about a new stream, the rights of the open about the others.
     match flags.contains(XattrFlags::CREATE) {
-        true => set(),
+        true => {
+            xattr::check_names(file, name.as_bytes())?;
+            set()
+        }
         false => xattr::as_permitted(file, set),
     }
 }
