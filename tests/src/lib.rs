@@ -24,6 +24,7 @@ pub mod quic;
 pub mod random;
 pub mod raw;
 pub mod rdma;
+pub mod samba_tools;
 pub mod scale;
 pub mod scratch;
 pub mod script;

@@ -1,5 +1,8 @@
 //! A directory with the metadata of Windows is the same through smbeam and through smbd, whichever
-//! of the two wrote it: streams, extended attributes, DOS attributes, creation times and links.
+//! of the two wrote it: streams, extended attributes, DOS attributes, creation times, links and
+//! access lists.
+
+mod acls;
 
 use std::path::Path;
 
@@ -10,7 +13,13 @@ use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Plan, Server, Subject};
 use smbeam_tests::tests;
 
-tests!(smbeam_writes_and_smbd_reads, smbd_writes_and_smbeam_reads);
+tests!(
+    smbeam_writes_and_smbd_reads,
+    smbd_writes_and_smbeam_reads,
+    acls_of_smbeam_are_those_of_smbd,
+    acls_of_smbd_are_those_of_smbeam,
+    local_changes_of_permissions_count_on_both,
+);
 
 const PROGRAM: &str = include_str!("../../src/python/metadata_tree.py");
 /// The settings of smbd that store what smbeam stores.
@@ -27,6 +36,18 @@ fn smbeam_writes_and_smbd_reads() -> Result<()> {
 
 fn smbd_writes_and_smbeam_reads() -> Result<()> {
     move_directory(Subject::Samba, Subject::Smbeam)
+}
+
+fn acls_of_smbeam_are_those_of_smbd() -> Result<()> {
+    acls::move_acls(Subject::Smbeam, Subject::Samba)
+}
+
+fn acls_of_smbd_are_those_of_smbeam() -> Result<()> {
+    acls::move_acls(Subject::Samba, Subject::Smbeam)
+}
+
+fn local_changes_of_permissions_count_on_both() -> Result<()> {
+    acls::change_permissions()
 }
 
 fn move_directory(writer: Subject, reader: Subject) -> Result<()> {
