@@ -210,7 +210,7 @@ pub use wire::reparse::ReparseTag;
 pub use wire::rpc::srvsvc::ShareType as ShareKind;
 pub use wire::security::{
     Ace, AceFlags, AceType, Acl, DescriptorControl, ParseSddlError, ParseSidError,
-    SecurityDescriptor, SecurityInformation, Sid,
+    SecurityDescriptor, SecurityInformation, Sid, WELL_KNOWN as WELL_KNOWN_SIDS, WellKnownSid,
 };
 pub use wire::tree_connect::ShareType;
 pub use wire::{FileTime, Guid, Status};

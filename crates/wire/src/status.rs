@@ -10,6 +10,8 @@ open_enum! {
         SUCCESS = 0x0000_0000,
         /// The request is pending; the final response follows.
         PENDING = 0x0000_0103,
+        /// Some of the names or SIDs have no translation.
+        SOME_NOT_MAPPED = 0x0000_0107,
         /// The changes of a watched directory do not fit the buffer; the client must list the
         /// directory again.
         NOTIFY_ENUM_DIR = 0x0000_010C,

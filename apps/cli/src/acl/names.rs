@@ -1,25 +1,8 @@
 //! Names of SIDs. Servers are not asked for names yet: well-known SIDs and the SIDs of Unix
 //! accounts have names, every other SID is shown as S-1-...
 
-use smbeam_client::Sid;
+use smbeam_client::{Sid, WELL_KNOWN_SIDS};
 
-/// Well-known SIDs with their names on Windows. \[MS-DTYP\] 2.4.2.4
-const KNOWN: [(&str, Sid); 14] = [
-    ("Everyone", Sid::EVERYONE),
-    ("CREATOR OWNER", Sid::CREATOR_OWNER),
-    ("CREATOR GROUP", Sid::CREATOR_GROUP),
-    ("OWNER RIGHTS", Sid::OWNER_RIGHTS),
-    ("NETWORK", Sid::NETWORK),
-    ("INTERACTIVE", Sid::INTERACTIVE),
-    ("ANONYMOUS LOGON", Sid::ANONYMOUS),
-    ("Authenticated Users", Sid::AUTHENTICATED_USERS),
-    ("SYSTEM", Sid::LOCAL_SYSTEM),
-    ("LOCAL SERVICE", Sid::LOCAL_SERVICE),
-    ("NETWORK SERVICE", Sid::NETWORK_SERVICE),
-    ("Administrators", Sid::BUILTIN_ADMINISTRATORS),
-    ("Users", Sid::BUILTIN_USERS),
-    ("Guests", Sid::BUILTIN_GUESTS),
-];
 /// Domains that may stand before a well-known name.
 const DOMAINS: [&str; 3] = ["BUILTIN\\", "NT AUTHORITY\\", "\\"];
 /// The domain of a Unix user, as Samba names it.
@@ -29,8 +12,8 @@ const UNIX_GROUP: &str = "Unix Group\\";
 
 /// The name of a SID; `None` if it has no known one.
 pub(super) fn name_of(sid: &Sid) -> Option<String> {
-    if let Some((name, _)) = KNOWN.iter().find(|(_, known)| known == sid) {
-        return Some((*name).to_owned());
+    if let Some(known) = WELL_KNOWN_SIDS.iter().find(|known| known.sid == *sid) {
+        return Some(known.name.to_owned());
     }
     if let Some(uid) = sid.to_unix_user() {
         return Some(format!("{UNIX_USER}{uid}"));
@@ -58,10 +41,10 @@ pub(super) fn parse(text: &str) -> Result<Sid, String> {
         .iter()
         .find_map(|domain| without_prefix(text, domain))
         .unwrap_or(text);
-    KNOWN
+    WELL_KNOWN_SIDS
         .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, sid)| *sid)
+        .find(|known| known.name.eq_ignore_ascii_case(name))
+        .map(|known| known.sid)
         .ok_or_else(|| {
             format!(
                 "`{text}` is not a SID or a known name: write S-1-..., uid=NUMBER, gid=NUMBER, \
@@ -89,7 +72,7 @@ mod tests {
     #[test]
     fn names_that_are_shown_are_parsed() {
         let others = [Sid::unix_user(2001), Sid::unix_group(7)];
-        for sid in KNOWN.iter().map(|(_, sid)| *sid).chain(others) {
+        for sid in WELL_KNOWN_SIDS.iter().map(|known| known.sid).chain(others) {
             assert_eq!(parse(&shown(&sid)), Ok(sid));
             assert_eq!(parse(&sid.to_string()), Ok(sid));
         }

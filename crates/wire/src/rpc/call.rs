@@ -111,6 +111,8 @@ open_enum! {
         PROTOCOL_ERROR = 0x1C01_000B,
         /// nca_out_args_too_big: the results are too long for the client.
         OUT_ARGUMENTS_TOO_BIG = 0x1C01_0013,
+        /// nca_s_fault_context_mismatch: the server has not given out this context handle.
+        CONTEXT_MISMATCH = 0x1C00_001A,
         /// nca_s_fault_remote_no_memory: the arguments are too long for the server.
         NO_MEMORY = 0x1C00_001B,
     }

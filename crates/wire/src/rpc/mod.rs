@@ -4,7 +4,7 @@
 //! A pipe carries *fragments* ([`Pdu`]). A bind negotiates interfaces. A request and its response
 //! carry *stubs*: the arguments and results of a call, encoded in NDR ([`ndr`]). Each interface has
 //! a module with the stubs of its calls: [`srvsvc`] lists shares, [`wkssvc`] describes the
-//! computer.
+//! computer, [`lsarpc`] translates SIDs into names and back.
 //!
 //! Integers are little-endian. This module can measure and refuse a big-endian fragment, but not
 //! decode it. It ignores the authentication trailer of a fragment, because the session of the pipe
@@ -13,6 +13,7 @@
 mod bind;
 mod call;
 mod fragments;
+pub mod lsarpc;
 pub mod ndr;
 mod pdu;
 pub mod srvsvc;

@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 
 use crate::cursor::{self, Put};
 use crate::error::DecodeError;
+use crate::ids::Guid;
 use crate::layout::u32_of;
+use crate::security::Sid;
 use crate::text::Utf16;
 
 /// A decoder of the arguments or results of an RPC call (the stub) in NDR encoding. \[C706\] 14
@@ -31,6 +33,20 @@ impl<'a> Reader<'a> {
         let position = self.inner.position();
         let padding = position.next_multiple_of(alignment) - position;
         self.inner.skip(field, padding)
+    }
+
+    /// Reads an unsigned short (16 bits), after padding to a multiple of 2 bytes. Fails when the
+    /// stub is too short; `field` is the name in the error.
+    pub fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
+        self.align(field, 2)?;
+        self.inner.u16(field)
+    }
+
+    /// Reads a GUID, after padding to a multiple of 4 bytes. Fails when the stub is too short;
+    /// `field` is the name in the error.
+    pub fn guid(&mut self, field: &'static str) -> Result<Guid, DecodeError> {
+        self.align(field, 4)?;
+        self.inner.guid(field)
     }
 
     /// Reads an unsigned long (32 bits), after padding to a multiple of 4 bytes. Fails when the
@@ -72,15 +88,64 @@ impl<'a> Reader<'a> {
     /// which the result omits. Fails when the stub is too short, the counts do not match, or the
     /// text is not valid UTF-16; `field` is the name in the error.
     pub fn string(&mut self, field: &'static str) -> Result<String, DecodeError> {
+        let bytes = self.varying(field)?;
+        let bytes = bytes.strip_suffix(&[0, 0]).unwrap_or(bytes);
+        Utf16(bytes).decode().ok_or(invalid(field, 0))
+    }
+
+    /// Reads a conformant varying array of 16-bit units. Fails when the stub is too short or the
+    /// counts do not match.
+    fn varying(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
         let max_count = self.u32(field)?;
         let offset = self.u32(field)?;
         let units = self.count(field, 2)?;
         if offset != 0 || units > max_count as usize {
             return Err(invalid(field, max_count));
         }
-        let bytes = self.inner.bytes(field, units * 2)?;
-        let bytes = bytes.strip_suffix(&[0, 0]).unwrap_or(bytes);
+        self.inner.bytes(field, units * 2)
+    }
+
+    /// Reads the fixed part of a counted string (RPC_UNICODE_STRING): its lengths and a pointer.
+    /// Returns the length of the text in bytes; `None` for a null pointer. The caller reads the
+    /// text with [`counted_text`](Self::counted_text), where the referents of the structure are.
+    /// Fails when the stub is too short or the lengths do not match. \[MS-DTYP\] 2.3.10
+    pub fn counted(&mut self, field: &'static str) -> Result<Option<u16>, DecodeError> {
+        self.align(field, 4)?;
+        let length = self.u16(field)?;
+        let maximum = self.u16(field)?;
+        let is_present = self.pointer(field)?;
+        let is_valid = length <= maximum && length.is_multiple_of(2);
+        match (is_valid, is_present) {
+            (true, true) => Ok(Some(length)),
+            (true, false) if length == 0 => Ok(None),
+            _ => Err(invalid(field, length.into())),
+        }
+    }
+
+    /// Reads the text of a counted string of `length` bytes. Fails when the stub is too short, the
+    /// array has another length, or the text is not valid UTF-16; `field` is the name in the error.
+    pub fn counted_text(
+        &mut self,
+        field: &'static str,
+        length: u16,
+    ) -> Result<String, DecodeError> {
+        let bytes = self.varying(field)?;
+        if bytes.len() != usize::from(length) {
+            return Err(invalid(field, length.into()));
+        }
         Utf16(bytes).decode().ok_or(invalid(field, 0))
+    }
+
+    /// Reads a SID (RPC_SID), after the number of its sub-authorities. Fails when the stub is too
+    /// short, the numbers do not match, or the SID is not valid; `field` is the name in the error.
+    /// \[MS-DTYP\] 2.4.2.3
+    pub fn sid(&mut self, field: &'static str) -> Result<Sid, DecodeError> {
+        let count = self.u32(field)?;
+        let sid = Sid::read(&mut self.inner)?;
+        match sid.sub_authorities().len() == count as usize {
+            true => Ok(sid),
+            false => Err(invalid(field, count)),
+        }
     }
 
     /// Reads an optional string, `[string, unique] wchar_t*`: a pointer, then the string. `None`
@@ -135,6 +200,46 @@ impl Writer {
     pub fn put_u32(&mut self, value: u32) {
         self.stub.align(4);
         self.stub.put_u32(value);
+    }
+
+    /// Appends an unsigned short (16 bits), after padding to a multiple of 2 bytes.
+    pub fn put_u16(&mut self, value: u16) {
+        self.stub.align(2);
+        self.stub.put_u16(value);
+    }
+
+    /// Appends a GUID, after padding to a multiple of 4 bytes.
+    pub fn put_guid(&mut self, guid: &Guid) {
+        self.stub.align(4);
+        self.stub.put(&guid.0);
+    }
+
+    /// Appends the fixed part of a counted string (RPC_UNICODE_STRING): its lengths and a pointer;
+    /// a null pointer for `None`. The caller appends the text with
+    /// [`put_counted_text`](Self::put_counted_text), where the referents of the structure are.
+    /// Panics when the text has 32,768 or more UTF-16 code units.
+    pub fn put_counted(&mut self, text: Option<&str>) {
+        let bytes = text.map_or(0, |text| 2 * text.encode_utf16().count());
+        let length = u16::try_from(bytes).expect("the text is short");
+        self.stub.align(4);
+        self.put_u16(length);
+        self.put_u16(length);
+        self.put_pointer(text.is_some());
+    }
+
+    /// Appends the text of a counted string, without a terminating zero.
+    pub fn put_counted_text(&mut self, text: &str) {
+        let units = u32_of(text.encode_utf16().count());
+        self.put_u32(units);
+        self.put_u32(0);
+        self.put_u32(units);
+        crate::text::put_utf16(&mut self.stub, text);
+    }
+
+    /// Appends a SID (RPC_SID), after the number of its sub-authorities.
+    pub fn put_sid(&mut self, sid: &Sid) {
+        self.put_u32(u32_of(sid.sub_authorities().len()));
+        sid.encode(&mut self.stub);
     }
 
     /// Appends an NDR pointer: a null pointer, or a new referent ID if `is_present`. The caller

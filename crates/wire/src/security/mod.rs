@@ -9,10 +9,12 @@ mod generic;
 mod sddl;
 mod sid;
 mod unix;
+mod well_known;
 
 pub use acl::{Ace, AceFlags, AceType, Acl};
 pub use descriptor::{DescriptorControl, SecurityDescriptor};
 pub use sddl::ParseSddlError;
 pub use sid::{ParseSidError, Sid};
+pub use well_known::{WELL_KNOWN, WellKnownSid};
 
 pub use crate::query_info::SecurityInformation;

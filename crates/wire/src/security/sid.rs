@@ -173,6 +173,13 @@ impl Sid {
         Some(sid)
     }
 
+    /// Returns the SID without its last sub-authority: the domain of a user or group. `None` for a
+    /// SID without sub-authorities.
+    pub fn domain(&self) -> Option<Self> {
+        let (_, rest) = self.sub_authorities().split_last()?;
+        Some(Self::known(self.authority, rest))
+    }
+
     /// Returns the length of the encoded SID in bytes, 8 to 68.
     pub fn encoded_len(&self) -> usize {
         FIXED_LEN + 4 * usize::from(self.count)
