@@ -13,6 +13,7 @@
 //! as the server itself.
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod attributes;
 pub mod copy;
 mod denial;

@@ -12,7 +12,7 @@ use proto::file::{KindWanted, Metadata, OpenPlan};
 use proto::token::Token;
 use wire::Status;
 use wire::access::AccessMask;
-use wire::security::{SecurityDescriptor, Sid};
+use wire::security::SecurityDescriptor;
 
 use super::Posix;
 use super::directory::{Parent, Run};
@@ -20,6 +20,7 @@ use super::file_ref::FileRef;
 use super::open::with_kernel_permissions;
 use super::security::owners;
 use super::stat::Stat;
+use crate::accounts::UnixAccount;
 use crate::rights::{self, Permissions};
 use crate::security::{self, Creator};
 use crate::{Step, identity};
@@ -63,7 +64,7 @@ impl Posix {
         }
         let Subject { file, metadata, .. } = subject;
         let descriptor = self.stored_descriptor(file, metadata)?;
-        let mut maximal = security::granted(&descriptor, &token, owners(metadata));
+        let mut maximal = self.granted(&descriptor, &token, owners(metadata));
         // A user that may use the directory may read the attributes. [MS-FSA] 2.1.5.1.2.1
         maximal |= AccessMask::FILE_READ_ATTRIBUTES;
         if !maximal.contains(AccessMask::DELETE) && self.deletes_child(subject, &token) {
@@ -94,7 +95,7 @@ impl Posix {
         let granted = || {
             let metadata = self.current(parent).ok()?;
             let descriptor = self.stored_descriptor(parent, &metadata)?;
-            Some(security::granted(&descriptor, token, owners(&metadata)))
+            Some(self.granted(&descriptor, token, owners(&metadata)))
         };
         granted().map_or(subject.may_remove, |granted| {
             granted.contains(AccessMask::FILE_DELETE_CHILD)
@@ -109,9 +110,9 @@ impl Posix {
         }
         let metadata = self.metadata_with(file.volume, stat, None, "");
         match self.stored_descriptor(file, &metadata) {
-            Some(descriptor) => {
-                security::granted(&descriptor, &token, owners(&metadata)).contains(LISTED)
-            }
+            Some(descriptor) => self
+                .granted(&descriptor, &token, owners(&metadata))
+                .contains(LISTED),
             None => {
                 let has = Permissions::of(&token, &metadata);
                 has.read || with_kernel_permissions(file.fd, has).read
@@ -146,7 +147,7 @@ impl Posix {
             true => AccessMask::FILE_ADD_SUBDIRECTORY,
             false => AccessMask::FILE_ADD_FILE,
         };
-        let granted = security::granted(&descriptor, &token, owners(&metadata));
+        let granted = self.granted(&descriptor, &token, owners(&metadata));
         if !token.is_root() && !granted.contains(needed) {
             return Err(Status::ACCESS_DENIED.into());
         }
@@ -164,9 +165,13 @@ impl Posix {
         let mut result = None;
         if let Some(parent) = parent {
             let Metadata { uid, gid, .. } = self.current(file)?;
+            let shown = |account: UnixAccount| {
+                let shown = self.accounts.shown(account);
+                shown.unwrap_or(account.unix_sid())
+            };
             let creator = Creator {
-                owner: Sid::unix_user(uid),
-                group: Sid::unix_group(gid),
+                owner: shown(UnixAccount::User(uid)),
+                group: shown(UnixAccount::Group(gid)),
             };
             let is_directory = plan.kind == KindWanted::Directory;
             if let Some(inherited) = security::inherited(parent, creator, is_directory)? {

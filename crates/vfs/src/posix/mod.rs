@@ -87,6 +87,7 @@ use self::streams::large::sweep::{self, Sweeps};
 use self::streams::opens::OpenStreams;
 use self::unfinished::Unfinished;
 use self::volume::Volumes;
+use crate::accounts::{Accounts, UnixAccounts};
 use crate::direct_io_gate::WriteGates;
 use crate::table::Table;
 use crate::{
@@ -155,6 +156,7 @@ impl Default for Options {
 pub struct Posix {
     share: ShareId,
     options: Options,
+    accounts: Arc<dyn Accounts>,
     root: Root,
     volumes: Volumes,
     directories: Directories,
@@ -198,6 +200,7 @@ impl Posix {
         Ok(Self {
             share,
             options,
+            accounts: Arc::new(UnixAccounts),
             root: Root::new(root)?,
             volumes: Volumes::default(),
             directories: Directories::default(),
@@ -212,6 +215,13 @@ impl Posix {
             write_gates: options.direct.then(WriteGates::default),
             has_warned_no_direct: AtomicBool::new(false),
         })
+    }
+
+    /// Returns the share with further SIDs of accounts: descriptors that name them count for these
+    /// accounts.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Arc<dyn Accounts>) -> Self {
+        Self { accounts, ..self }
     }
 
     /// Opens the root directory of the share with the credentials of the server, and closes it

@@ -22,7 +22,7 @@ use super::stat::{Stat, by_descriptor, kind_of, stat};
 use super::volume::Volume;
 use crate::errno::{Context, status};
 use crate::rights::{self, Permissions};
-use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity, security};
+use crate::{Effort, Step, Stop, attributes, disposition, dosattrib::DosInfo, identity};
 
 /// A file that an open found or created.
 struct Target {
@@ -490,7 +490,7 @@ impl Posix {
         let maximal = match descriptor.filter(|_| !token.is_root()) {
             Some(descriptor) => {
                 let owners = super::security::owners(&metadata);
-                security::granted(&descriptor, &token, owners) | AccessMask::DELETE
+                self.granted(&descriptor, &token, owners) | AccessMask::DELETE
             }
             None => rights::maximal(&token, &metadata, has, true),
         };

@@ -16,6 +16,7 @@ use proto::token::Token;
 use rustix::fs::{AtFlags, Gid, Uid, XattrFlags, chownat};
 use rustix::io::Errno;
 use wire::Status;
+use wire::access::AccessMask;
 use wire::security::{SecurityDescriptor, SecurityInformation};
 
 use super::Posix;
@@ -24,6 +25,7 @@ use super::file_ref::FileRef;
 use super::stat::{as_server, or_as_server, stat};
 use super::xattr;
 use crate::Step;
+use crate::accounts::{self, Accounts};
 use crate::errno::{Context, status};
 use crate::security::{
     self, ACCESS_LIST, DEFAULT_LIST, NTACL_MAX, NtAcl, Owners, Permissions, PosixAcl,
@@ -61,8 +63,9 @@ impl Lists {
         })
     }
 
-    fn describe(&self, metadata: &Metadata) -> SecurityDescriptor {
-        security::describe(owners(metadata), &self.access, self.default.as_ref())
+    fn describe(&self, metadata: &Metadata, accounts: &dyn Accounts) -> SecurityDescriptor {
+        let list = security::describe(owners(metadata), &self.access, self.default.as_ref());
+        accounts::with_shown_sids(accounts, &list)
     }
 }
 
@@ -101,10 +104,25 @@ impl Posix {
 
     pub(super) fn query_security(&self, file: &OpenFile) -> Step<Outcome> {
         let metadata = self.current(file.file_ref())?;
-        let stored = self.stored_descriptor(file.file_ref(), &metadata);
-        let descriptor =
-            stored.unwrap_or_else(|| Lists::of(file.file_ref(), &metadata).describe(&metadata));
+        let descriptor = self.descriptor_of(file.file_ref(), &metadata);
         Ok(Outcome::Security(Box::new(descriptor)))
+    }
+
+    /// The descriptor of a file that clients see: the stored one, else one for its permissions.
+    fn descriptor_of(&self, file: FileRef<'_>, metadata: &Metadata) -> SecurityDescriptor {
+        let stored = self.stored_descriptor(file, metadata);
+        stored.unwrap_or_else(|| Lists::of(file, metadata).describe(metadata, &*self.accounts))
+    }
+
+    /// The rights that a descriptor grants to a user.
+    pub(super) fn granted(
+        &self,
+        descriptor: &SecurityDescriptor,
+        token: &Token,
+        owners: Owners,
+    ) -> AccessMask {
+        let descriptor = accounts::with_unix_sids(&*self.accounts, descriptor);
+        security::granted(&descriptor, token, owners)
     }
 
     pub(super) fn set_security(&self, file: &OpenFile, change: &SecurityChange) -> Step<Outcome> {
@@ -120,13 +138,14 @@ impl Posix {
         change: &SecurityChange,
     ) -> Step<SecurityDescriptor> {
         let metadata = self.current(file)?;
-        let stored = self.stored_descriptor(file, &metadata);
-        let current = stored.unwrap_or_else(|| Lists::of(file, &metadata).describe(&metadata));
+        let current = self.descriptor_of(file, &metadata);
         let new = security::apply(&current, change);
-        let owners = check_owners(file.token, (&current, &new), &metadata)?;
+        let of_unix = accounts::with_unix_sids(&*self.accounts, &new);
+        let current = accounts::with_unix_sids(&*self.accounts, &current);
+        let owners = check_owners(file.token, (&current, &of_unix), &metadata)?;
         change_owners(file, &metadata, owners)?;
         if change.parts.contains(SecurityInformation::DACL) {
-            change_lists(file, &new, owners, metadata.is_directory())?;
+            change_lists(file, &of_unix, owners, metadata.is_directory())?;
         }
         let metadata = self.current(file)?;
         self.store_descriptor(file, &new, &metadata)?;
@@ -146,7 +165,8 @@ impl Posix {
         }
         let lists = Lists::of(file, metadata);
         let fingerprint = lists.fingerprint(metadata);
-        let value = NtAcl::encode(descriptor, &lists.describe(metadata), &fingerprint);
+        let of_lists = lists.describe(metadata, &*self.accounts);
+        let value = NtAcl::encode(descriptor, &of_lists, &fingerprint);
         if value.len() > NTACL_MAX {
             return Err(Status::INVALID_ACL.into());
         }
