@@ -127,7 +127,9 @@ fn of_user_file(error: &UserFileError) -> Exit {
 fn of_start(error: &StartError) -> Exit {
     match error {
         StartError::Share { error, .. } | StartError::Listen { error, .. } => exit_of_io(error),
-        StartError::Account { .. } | StartError::Certificate(_) => Exit::Usage,
+        StartError::Account { .. } | StartError::SidMap(_) | StartError::Certificate(_) => {
+            Exit::Usage
+        }
         StartError::Users(error) => of_user_file(error),
         StartError::Rdma(_) | StartError::Quic(_) | StartError::Ring(_) | StartError::Thread(_) => {
             Exit::Failed

@@ -7,9 +7,10 @@
 //!
 //! `server::Server` requests operations too, for objects of no connection; see its `timeout`.
 //!
-//! [`crate::file`] holds the file operations, [`crate::login`] the logins, [`crate::notice`] the
-//! messages between connections, [`crate::report`] the reports, [`crate::store`] the store,
-//! [`crate::violation`] the reasons to end a connection.
+//! [`crate::account`] holds the look-ups of accounts, [`crate::file`] the file operations,
+//! [`crate::login`] the logins, [`crate::notice`] the messages between connections,
+//! [`crate::report`] the reports, [`crate::store`] the store, [`crate::violation`] the reasons to
+//! end a connection.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,6 +19,7 @@ use core::ops::Range;
 use wire::Status;
 use wire::smbd::BufferDescriptorV1;
 
+use crate::account::{AccountQuery, KnownAccount};
 use crate::encryption::{FrameEncryption, Sign};
 use crate::file::{self, FileOp, LocalOpen};
 use crate::id::{ConnectionId, OpId};
@@ -70,6 +72,8 @@ pub enum Effect {
     /// Process one security token of a login. The driver completes it with
     /// [`Outcome::Authenticated`].
     Authenticate(OpId, Authenticate),
+    /// Translate SIDs or names of accounts. The driver completes it with [`Outcome::Accounts`].
+    LookUpAccounts(OpId, AccountQuery),
     /// Discard the state of a login that has ended. The driver does not complete this effect.
     EndConversation(ConversationId),
     /// Cancel the operation unless it is complete. The driver completes the operation in any case:
@@ -252,6 +256,9 @@ pub enum Outcome {
     File(file::Outcome),
     /// Completes [`Effect::Store`]: the result of the operation of the store.
     Store(store::Outcome),
+    /// Completes [`Effect::LookUpAccounts`]: an account for each SID or name, in the same order;
+    /// `None` for those without one.
+    Accounts(Vec<Option<KnownAccount>>),
     /// Completes [`Effect::Authenticate`]: the result of the security token.
     Authenticated(Authenticated),
 }
@@ -292,6 +299,18 @@ impl Outcome {
             Self::Authenticated(authenticated) => Ok(authenticated),
             Self::Failed(status) => Err(status),
             other => panic!("a login expects Authenticated, the driver answered {other:?}"),
+        }
+    }
+
+    /// Returns the accounts that the driver found, or the status with which the look-up failed.
+    ///
+    /// # Panics
+    /// The outcome belongs to an operation of another kind.
+    pub fn expect_accounts(self) -> Result<Vec<Option<KnownAccount>>, Status> {
+        match self {
+            Self::Accounts(found) => Ok(found),
+            Self::Failed(status) => Err(status),
+            other => panic!("a look-up expects Accounts, the driver answered {other:?}"),
         }
     }
 

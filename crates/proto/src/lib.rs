@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod account;
 pub mod carrier;
 pub mod client;
 pub mod credit;

@@ -9,10 +9,12 @@ use auth::{
 };
 use proto::login::AccountsRevision;
 use tracing::{error, info};
+use wire::security::Sid;
 use wire::upcase::upcased;
 
 use crate::config::Config;
 use crate::host_name::host_name;
+use crate::sids::{self, Domain, MappingError, Sids};
 
 /// Longest NetBIOS name, in characters.
 const NETBIOS_NAME_MAX: usize = 15;
@@ -27,6 +29,8 @@ pub struct Accounts {
     users: Mutex<VersionedUsers>,
     /// Mechanisms in addition to NTLM.
     mechanisms: Vec<Arc<dyn MechanismProvider>>,
+    /// Domains of accounts in addition to those of the system.
+    domains: Vec<Arc<dyn Domain>>,
 }
 
 #[derive(Debug)]
@@ -78,7 +82,34 @@ impl Accounts {
                 revision: AccountsRevision::default(),
             }),
             mechanisms: Vec::new(),
+            domains: Vec::new(),
         }
+    }
+
+    /// Adds a domain: its SIDs count for accounts of Unix, and clients can ask for its names.
+    pub fn add_domain(&mut self, domain: Arc<dyn Domain>) {
+        self.domains.push(domain);
+    }
+
+    /// The SIDs and names of all accounts. Makes the SID of the server if it has none. Reads files
+    /// and may block.
+    ///
+    /// # Errors
+    /// The mapping file is not valid.
+    pub(crate) fn sids(&self, config: &Config) -> Result<Sids, MappingError> {
+        let local = sids::local_sid(&config.state_directory());
+        self.sids_with(config, local)
+    }
+
+    /// As [`sids`](Self::sids), with this SID of the server.
+    pub(crate) fn sids_with(&self, config: &Config, local: Sid) -> Result<Sids, MappingError> {
+        let mapping = config.server.sid_map.as_deref();
+        Sids::new(
+            &self.names.netbios_computer,
+            local,
+            mapping,
+            self.domains.clone(),
+        )
     }
 
     /// Adds a mechanism.

@@ -13,6 +13,7 @@ mod rdma;
 mod security;
 mod server;
 mod share;
+mod state;
 mod sync;
 mod tcp;
 

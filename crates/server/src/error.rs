@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use auth::UserFileError;
 use net::{Transport, tls};
 
+use crate::sids::MappingError;
 use crate::unix_account::AccountError;
 
 /// Reason why a server does not start. Its `Display` form is a message for users.
@@ -43,6 +44,8 @@ pub enum StartError {
     Rdma(io::Error),
     /// The user file of the configuration cannot be read, or it is malformed.
     Users(UserFileError),
+    /// The mapping file of SIDs cannot be read, or a line of it is not valid.
+    SidMap(MappingError),
     /// A certificate or key for QUIC cannot be read, or it is not valid.
     Certificate(tls::Error),
     /// The QUIC server cannot be set up: the TLS library or a socket reports an error.
@@ -98,6 +101,7 @@ impl fmt::Display for StartError {
                 write!(f, "cannot open the RDMA provider (rdma.provider): {error}")
             }
             Self::Users(error) => write!(f, "cannot use the user file (server.users): {error}"),
+            Self::SidMap(error) => write!(f, "cannot map SIDs (server.sid_map): {error}"),
             Self::Certificate(error) => write!(f, "cannot use the certificates of QUIC: {error}"),
             Self::Quic(error) => write!(f, "cannot set up QUIC: {error}"),
             Self::Ring(error) => write!(f, "cannot set up I/O (server.io): {error}"),

@@ -35,6 +35,7 @@ mod recent_map;
 mod reserve;
 mod share;
 mod shared;
+mod sids;
 mod smbdirect;
 mod start;
 pub mod status;
@@ -50,6 +51,7 @@ pub use error::StartError;
 pub use findings::{Finding, findings, log_findings, unix_account_warning};
 pub use listening::Listening;
 pub use observer::Observer;
+pub use sids::{AccountName, Domain, MappingError};
 pub use start::{Server, check};
 pub use unix_account::{AccountError, account_name, may_assume_identities};
 /// The extended attribute in which Samba stores DOS attributes and the time of creation.

@@ -8,6 +8,7 @@ use proto::file::{FileOp, LocalEvent, LocalOpen, ShareId};
 use proto::server::config::{Share, ShareKind, SyncPolicy};
 use proto::token::Token;
 use tracing::warn;
+use vfs::accounts::Accounts;
 use vfs::{FileSystem, posix};
 
 use crate::config::ShareSection;
@@ -25,12 +26,16 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Opens the shares of the configuration, and adds IPC$. Logs the shares with a missing
+    /// Opens the shares of the configuration, and adds IPC$. `accounts` are the accounts that SIDs
+    /// in descriptors stand for. Logs the shares with a missing
     /// directory: clients can enter them when it exists.
     ///
     /// # Errors
     /// A path is not a directory, or a `force_user` is not an account.
-    pub(crate) fn open(sections: &[ShareSection]) -> Result<Self, StartError> {
+    pub(crate) fn open(
+        sections: &[ShareSection],
+        accounts: &Arc<dyn Accounts>,
+    ) -> Result<Self, StartError> {
         let mut shares = Self {
             known: vec![Arc::new(ipc())],
             file_systems: vec![None],
@@ -43,14 +48,19 @@ impl Shares {
                 .enumerate()
                 .filter(|(other, _)| *other != index);
             let is_shared_twice = others.any(|(_, path)| overlap(path, &paths[index]));
-            shares.add(section, is_shared_twice)?;
+            shares.add(section, accounts, is_shared_twice)?;
         }
         Ok(shares)
     }
 
     /// Adds a share. `is_shared_twice`: another share has directories of this one. Its changes
     /// break no leases on directories here, so that clients get none.
-    fn add(&mut self, section: &ShareSection, is_shared_twice: bool) -> Result<(), StartError> {
+    fn add(
+        &mut self,
+        section: &ShareSection,
+        accounts: &Arc<dyn Accounts>,
+        is_shared_twice: bool,
+    ) -> Result<(), StartError> {
         let id = ShareId(u32::try_from(self.known.len()).expect("fewer shares than 2^32"));
         let name = section.name.get_ref();
         let share = Share {
@@ -72,8 +82,8 @@ impl Shares {
             access_based_enumeration: section.access_based_enumeration,
         };
         let path = section.path.get_ref();
-        let file_system =
-            open_directory(id, section).map_err(|error| StartError::share(name, path, error))?;
+        let file_system = open_directory(id, section, accounts)
+            .map_err(|error| StartError::share(name, path, error))?;
         self.known.push(Arc::new(share));
         self.file_systems.push(Some(file_system));
         Ok(())
@@ -120,7 +130,11 @@ fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-fn open_directory(id: ShareId, section: &ShareSection) -> io::Result<Arc<dyn FileSystem>> {
+fn open_directory(
+    id: ShareId,
+    section: &ShareSection,
+    accounts: &Arc<dyn Accounts>,
+) -> io::Result<Arc<dyn FileSystem>> {
     let options = posix::Options {
         direct: section.direct,
         names: section.names.into(),
@@ -130,7 +144,7 @@ fn open_directory(id: ShareId, section: &ShareSection) -> io::Result<Arc<dyn Fil
         ..posix::Options::default()
     };
     let path = section.path.get_ref();
-    let directory = posix::Posix::new(id, path, options)?;
+    let directory = posix::Posix::new(id, path, options)?.with_accounts(Arc::clone(accounts));
     match directory.check_root() {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(error),

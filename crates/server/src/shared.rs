@@ -26,6 +26,7 @@ use crate::login_threads::LoginThreads;
 use crate::message::Message;
 use crate::placement::Placement;
 use crate::share::Shares;
+use crate::sids::Sids;
 use crate::store::Store;
 use crate::totals::Totals;
 use crate::unix_account;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) core: Arc<server::Server>,
     pub(crate) shares: Shares,
     pub(crate) accounts: Accounts,
+    /// The SIDs and names of all accounts.
+    pub(crate) sids: Arc<Sids>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) login_attempts: LoginAttempts,
     pub(crate) login_threads: LoginThreads,

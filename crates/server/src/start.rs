@@ -12,6 +12,7 @@ use proto::server::config as core;
 use proto::time::{Instant as CoreInstant, Now};
 use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
 use tracing::{error, info, warn};
+use wire::security::Sid;
 use wire::{FileTime, Guid};
 
 use crate::accounts::Accounts;
@@ -33,6 +34,7 @@ use crate::placement::Placement;
 use crate::reserve::{Reserved, reserve};
 use crate::share::Shares;
 use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
+use crate::sids::Sids;
 use crate::smbdirect::{self, SmbDirectListeners};
 use crate::store::MemoryStore;
 use crate::totals::Totals;
@@ -73,9 +75,11 @@ impl Server {
         // The share decides about the permissions of new files, not the umask of the caller.
         rustix::process::umask(rustix::fs::Mode::empty());
         allow_descriptors();
-        let shares = Shares::open(&config.shares)?;
+        let sids = Arc::new(accounts.sids(config).map_err(StartError::SidMap)?);
+        let known: Arc<dyn vfs::accounts::Accounts> = sids.clone();
+        let shares = Shares::open(&config.shares, &known)?;
         log_unsynced(config);
-        let shared = Arc::new(shared(config, shares, accounts));
+        let shared = Arc::new(shared(config, shares, accounts, sids));
         let count = worker_count(config);
         let Reserved {
             listening,
@@ -224,17 +228,24 @@ fn log_unsynced(config: &Config) {
 }
 
 /// Makes the state that all workers share. The server does not listen yet.
-pub(crate) fn shared(config: &Config, shares: Shares, accounts: Accounts) -> Shared {
+pub(crate) fn shared(
+    config: &Config,
+    shares: Shares,
+    accounts: Accounts,
+    sids: Arc<Sids>,
+) -> Shared {
     let started = Instant::now();
     let mut core = core_config(config, &shares);
     let names = accounts.names();
     core.name = names.netbios_computer.clone();
     core.domain = names.netbios_domain.clone();
+    core.account_domain = Some(sids.local());
     let core = proto::server::Server::new(core, start_time());
     Shared {
         core,
         shares,
         accounts,
+        sids,
         gate: Gate::new(gate_limits(config)),
         login_attempts: LoginAttempts::new(lockout(config)),
         login_threads: LoginThreads::default(),
@@ -476,8 +487,11 @@ fn core_config(config: &Config, shares: &Shares) -> core::Config {
 /// # Errors
 /// The reason why a server with this configuration does not start.
 pub fn check(config: &Config) -> Result<(), StartError> {
-    Shares::open(&config.shares)?;
-    Accounts::from_config(config).map_err(StartError::Users)?;
+    let accounts = Accounts::from_config(config).map_err(StartError::Users)?;
+    // The check makes no file: any SID of the server will do.
+    let sids = accounts.sids_with(config, Sid::NULL);
+    let known: Arc<dyn vfs::accounts::Accounts> = Arc::new(sids.map_err(StartError::SidMap)?);
+    Shares::open(&config.shares, &known)?;
     certificate::check(config).map_err(StartError::Certificate)?;
     smbdirect::check(config)
 }
@@ -495,7 +509,8 @@ mod tests {
         let text = "[limits]\nmax_read = 65536\nmax_write = 131072\nmax_transact = 1048576\n\
             [[share]]\nname = \"data\"\npath = \"/\"\nsync = \"always\"\n";
         let config = Config::parse(Path::new("smbeam.toml"), text).expect("a good file");
-        let shares = Shares::open(&config.shares).expect("the root directory");
+        let known: Arc<dyn vfs::accounts::Accounts> = Arc::new(vfs::accounts::UnixAccounts);
+        let shares = Shares::open(&config.shares, &known).expect("the root directory");
         let core = core_config(&config, &shares);
         let sizes = [core.max_read, core.max_write, core.max_transact];
         assert_eq!(sizes, [65_536, 131_072, 1_048_576]);

@@ -74,6 +74,22 @@ pub(crate) fn guest(logon: Logon) -> Arc<Token> {
     Arc::new(token.with_logon(logon))
 }
 
+/// The uid of a Unix account; `None` if the system has no such account. A client may write the name
+/// in upper case.
+pub(crate) fn uid(name: &str) -> Option<u32> {
+    let user = uzers::get_user_by_name(name);
+    let user = user.or_else(|| uzers::get_user_by_name(&name.to_lowercase()));
+    Some(user?.uid())
+}
+
+/// The gid of a Unix group; `None` if the system has no such group. A client may write the name in
+/// upper case.
+pub(crate) fn gid(name: &str) -> Option<u32> {
+    let group = uzers::get_group_by_name(name);
+    let group = group.or_else(|| uzers::get_group_by_name(&name.to_lowercase()));
+    Some(group?.gid())
+}
+
 /// The name of a Unix group; `None` if the system has no such group.
 pub(crate) fn group_name(gid: u32) -> Option<String> {
     let group = uzers::get_group_by_gid(gid)?;

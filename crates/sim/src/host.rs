@@ -291,6 +291,13 @@ impl Host {
                 around.wishes.push(Wish::ArmServerTimer);
                 Ok(())
             }
+            Effect::LookUpAccounts(op, query) => {
+                self.ask(op)?;
+                let found = vec![None; query.len()];
+                self.slow.insert(op, Slow::Done(Outcome::Accounts(found)));
+                around.wishes.push(Wish::Later(op));
+                Ok(())
+            }
             Effect::Store(op, _) => Err(format!("a connection requested {op:?} of the store")),
             Effect::Disconnect(violation) => {
                 ensure(!self.is_disconnected, || "disconnected twice".into())?;

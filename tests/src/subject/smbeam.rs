@@ -93,6 +93,7 @@ fn table(site: &Site<'_>) -> Table {
     server.insert("transports".into(), strings(&transports));
     server.insert("users".into(), path(&users(site)));
     server.insert("control_socket".into(), path(&control(site.directory)));
+    server.insert("state_directory".into(), path(site.directory));
     if plan.channels {
         let interface = format!("{};rss", site.tcp().ip());
         server.insert("interfaces".into(), strings(&[interface]));

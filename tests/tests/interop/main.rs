@@ -4,6 +4,7 @@
 //! `cargo test -p smbeam-tests --test interop -- FILTER...`; see `smbeam_tests::harness`.
 
 mod access_checks_agree_with_samba;
+mod accounts_have_names;
 mod acknowledged_writes_survive_a_kill;
 mod attacks_fail;
 mod bad_descriptors_disturb_no_other_client;
@@ -92,6 +93,7 @@ macro_rules! modules {
 
 const MODULES: &[Module] = modules! {
     access_checks_agree_with_samba;
+    accounts_have_names;
     acknowledged_writes_survive_a_kill;
     attacks_fail: alone;
     bad_descriptors_disturb_no_other_client;

@@ -8,6 +8,7 @@ use core::time::Duration;
 use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
+use wire::security::Sid;
 use wire::upcase::is_same_name;
 
 use crate::file::ShareId;
@@ -28,6 +29,9 @@ pub struct Config {
     /// NetBIOS name of the domain or workgroup of the server; the name of the server if it has
     /// none. Clients receive it in responses about the server.
     pub domain: String,
+    /// SID of the domain of the server's own accounts, which clients receive by RPC (lsarpc);
+    /// `None` if the server has none.
+    pub account_domain: Option<Sid>,
     /// Description of the server for display, which clients receive by RPC (srvsvc). May be empty.
     pub comment: String,
     /// ServerGuid, by which the server identifies itself in NEGOTIATE.
@@ -201,6 +205,7 @@ impl Default for Config {
         Self {
             name: String::new(),
             domain: String::new(),
+            account_domain: None,
             comment: String::new(),
             guid: Guid::default(),
             min_dialect: Dialect::SMB_2_0_2,

@@ -8,8 +8,8 @@
 //! or `sequence`, then an open's `lock_charge`, then `WatchTable`, then `FileTable`, then the
 //! `FileLocks` of a file, then `ReplayTable`, `AppInstances`, `Server::interfaces` and the users of
 //! the `Ledger`.
-//! `Server::disconnected` and `Server::account_changes` are held with no other lock. No two of one
-//! rank are held at once, none across a call that can wait.
+//! `Server::disconnected`, `Server::account_changes` and the `policies` of a pipe are held with no
+//! other lock. No two of one rank are held at once, none across a call that can wait.
 
 pub mod config;
 pub mod fsa;

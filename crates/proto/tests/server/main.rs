@@ -36,6 +36,7 @@ mod oplocks_break_before_other_opens;
 mod oplocks_leave_no_request_waiting;
 mod pipes_carry_messages;
 mod pipes_list_shares;
+mod pipes_translate_accounts;
 mod rdma_keys_are_used_and_invalidated;
 mod reconnects_wait_for_lost_connections;
 mod refusals_are_reported;

@@ -23,6 +23,8 @@ impl Config {
             ..
         } = self;
         server.users.as_mut().map(resolve);
+        server.sid_map.as_mut().map(resolve);
+        server.state_directory.as_mut().map(resolve);
         // An empty path disables the socket.
         let socket = server.control_socket.as_mut();
         socket
@@ -50,6 +52,7 @@ mod tests {
         std::fs::create_dir(path("data")).expect("a directory");
         std::fs::write(path("cert.pem"), "").expect("a file");
         let text = "[server]\nusers = \"users.toml\"\ncontrol_socket = \"run/sock\"\n\
+            sid_map = \"sids\"\nstate_directory = \"kept\"\n\
             [quic]\ncertificate = \"cert.pem\"\nkey = \"./cert.pem\"\nclient_ca = \"cert.pem\"\n\
             state_directory = \"state\"\n\
             [rdma]\nprovider = \"emulated\"\ndirectory = \"rdma\"\n\
@@ -66,6 +69,8 @@ mod tests {
         } = config;
         assert_eq!(server.users, Some(path("users.toml")));
         assert_eq!(server.control_socket, Some(path("run/sock")));
+        assert_eq!(server.sid_map, Some(path("sids")));
+        assert_eq!(server.state_directory, Some(path("kept")));
         assert_eq!(quic.certificate.expect("set").get_ref(), &path("cert.pem"));
         assert_eq!(quic.key.expect("set").get_ref(), &path("./cert.pem"));
         assert_eq!(quic.client_ca.expect("set").get_ref(), &path("cert.pem"));

@@ -16,8 +16,6 @@ use crate::host_name::host_name;
 
 /// Most entries of `allow` or `deny`. More clients need a separate certificate authority.
 const MAX_ENTRIES: usize = 65_536;
-/// State directory of servers that run as root.
-const SYSTEM_STATE: &str = "/var/lib/smbeam";
 
 /// The section `[quic]` of the configuration: certificates of the server and of its clients, and
 /// parameters of QUIC connections.
@@ -193,7 +191,10 @@ impl Config {
                     key: quic.key.as_ref().unwrap_or(certificate).get_ref().clone(),
                 }),
                 None => CertificateSource::SelfSigned {
-                    directory: quic.state_directory.clone().unwrap_or_else(state_directory),
+                    directory: match &quic.state_directory {
+                        Some(directory) => directory.clone(),
+                        None => self.state_directory(),
+                    },
                     names: self.own_names(),
                 },
             },
@@ -227,22 +228,6 @@ impl Config {
 fn entries(list: &[Spanned<String>]) -> Vec<Identifier> {
     let parse = |text: &Spanned<String>| text.get_ref().parse().ok();
     list.iter().filter_map(parse).collect()
-}
-
-/// The state directory: $STATE_DIRECTORY of systemd, else that of the system for root, else that of
-/// the user.
-fn state_directory() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let of_systemd = variable("STATE_DIRECTORY");
-    if let Some(directory) = of_systemd.filter(|directory| directory.is_absolute()) {
-        return directory;
-    }
-    if rustix::process::geteuid().is_root() {
-        return SYSTEM_STATE.into();
-    }
-    let own = variable("XDG_STATE_HOME").filter(|directory| directory.is_absolute());
-    let own = own.or_else(|| variable("HOME").map(|home| home.join(".local/state")));
-    own.map_or_else(|| SYSTEM_STATE.into(), |directory| directory.join("smbeam"))
 }
 
 impl Check<'_> {

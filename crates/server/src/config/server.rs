@@ -31,6 +31,12 @@ pub struct ServerSection {
     /// Path of the user file, with the names and password hashes of accounts. `None` (the default):
     /// the server has no accounts.
     pub users: Option<PathBuf>,
+    /// Path of the mapping file: SIDs of other servers or of a domain, and the Unix accounts that
+    /// they stand for. `None` (the default): no further SIDs.
+    pub sid_map: Option<PathBuf>,
+    /// Directory for what the server keeps over a restart, such as its SID. `None` (the default)
+    /// stands for the directory of the system, or for that of the user.
+    pub state_directory: Option<PathBuf>,
     /// Path of the Unix socket through which other processes read the status of the server; an
     /// empty path disables it. `None` (the default) stands for the path that
     /// [`control::default_path`](crate::control::default_path) returns.
@@ -61,6 +67,8 @@ impl Default for ServerSection {
             listen: None,
             transports: vec![unplaced("tcp".to_owned())],
             users: None,
+            sid_map: None,
+            state_directory: None,
             control_socket: None,
             workers: unplaced(0),
             io: IoChoice::Auto,

@@ -254,6 +254,10 @@ impl Connection {
                     let started = datapath::authenticate(&self.context, step);
                     self.proceed(state, op, started);
                 }
+                Effect::LookUpAccounts(op, query) => {
+                    let started = datapath::look_up_accounts(&self.context, query);
+                    self.proceed(state, op, started);
+                }
                 Effect::EndConversation(conversation) => {
                     datapath::end_login(&self.context, conversation);
                 }

@@ -3,6 +3,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use ring::Runtime;
+use wire::security::Sid;
 
 use std::time::Duration;
 
@@ -53,8 +54,13 @@ fn ends_after(happen: impl FnOnce(&Rc<Connection>)) -> bool {
 fn with_connection<T>(test: impl AsyncFnOnce(Rc<Connection>, TcpStream) -> T) -> T {
     let config = Config::default();
     let users = Accounts::from_config(&config).expect("no users");
-    let shares = Shares::open(&[]).expect("no shares");
-    let shared = Arc::new(shared(&config, shares, users));
+    let sids = users
+        .sids_with(&config, Sid::NULL)
+        .expect("no mapping file");
+    let sids = Arc::new(sids);
+    let known: Arc<dyn vfs::accounts::Accounts> = sids.clone();
+    let shares = Shares::open(&[], &known).expect("no shares");
+    let shared = Arc::new(shared(&config, shares, users, sids));
     let runtime = Runtime::new(&ring::Config::default()).expect("a runtime");
     let handle = runtime.handle();
     runtime.block_on(async {

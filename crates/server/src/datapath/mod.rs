@@ -8,6 +8,7 @@
 //!
 //! The functions take a [`Context`] and return a [`Started`] operation. They never call the core.
 
+mod accounts;
 mod answer_quota;
 mod context;
 mod direct;
@@ -23,6 +24,7 @@ mod span;
 mod store;
 mod write;
 
+pub(crate) use accounts::look_up_accounts;
 pub(crate) use answer_quota::limit as answer_limit;
 pub(crate) use context::{Context, Output, Started};
 pub(crate) use direct::frame_start;

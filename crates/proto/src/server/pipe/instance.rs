@@ -3,6 +3,7 @@
 use spin::Mutex;
 use wire::{FileId, TreeId};
 
+use super::calls::Policies;
 use super::service::Service;
 use super::state::State;
 use crate::server::notices::Notices;
@@ -16,6 +17,8 @@ pub(crate) struct Pipe {
     pub(crate) id: FileId,
     pub(crate) tree: TreeId,
     pub(super) service: Service,
+    /// Locked with no other lock.
+    pub(super) policies: Mutex<Policies>,
     pub(super) state: Mutex<State>,
 }
 
@@ -33,6 +36,7 @@ impl Pipe {
             id,
             tree,
             service,
+            policies: Mutex::default(),
             state: Mutex::new(State::new(service, group)),
         }
     }

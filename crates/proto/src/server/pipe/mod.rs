@@ -19,13 +19,15 @@ mod transfer;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use spin::Mutex;
 use wire::{Command, FileId, Status, change_notify, close, flush, lock, query_directory};
 
+use crate::account::{AccountQuery, KnownAccount};
 use crate::server::Server;
 use crate::server::context::{Context, Progress, RelatedOpen, Reply};
 use crate::server::open::malformed;
 use crate::time::Now;
-use calls::Caller;
+use calls::{Called, Caller, Policies};
 pub(crate) use instance::Pipe;
 use service::Service;
 use state::State;
@@ -102,10 +104,17 @@ impl Context<'_> {
 /// Runs a conversation with the RPC service on the pipe `pipe`, such as `srvsvc`, without a
 /// connection; for fuzzers. Writes the byte strings of `writes` to the pipe in order, until the
 /// pipe refuses one. Returns all RPC fragments that a client could read, in order; `None` if no
-/// pipe has this name.
-pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
+/// pipe has this name. `look_up` translates SIDs and names.
+pub fn converse(
+    server: &Server,
+    now: Now,
+    pipe: &str,
+    writes: &[&[u8]],
+    look_up: impl Fn(&AccountQuery) -> Vec<Option<KnownAccount>>,
+) -> Option<Vec<Vec<u8>>> {
     let service = Service::named(pipe)?;
     let mut state = State::new(service, 1);
+    let policies = Mutex::<Policies>::default();
     let caller = Caller {
         server,
         now,
@@ -118,7 +127,11 @@ pub fn converse(server: &Server, now: Now, pipe: &str, writes: &[&[u8]]) -> Opti
         }
         loop {
             while let Some(call) = state.next_call() {
-                let result = calls::call(service, &caller, call.opnum, &call.stub);
+                let called = calls::call(service, &caller, &policies, call.opnum, &call.stub);
+                let result = called.map(|called| match called {
+                    Called::Done(stub) => stub,
+                    Called::LookUp(query, lookup) => lookup.finish(look_up(&query)),
+                });
                 state.answer(&call, result);
             }
             let Some((bytes, _)) = state.read(usize::MAX) else {

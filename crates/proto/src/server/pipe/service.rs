@@ -9,12 +9,14 @@ pub(super) enum Service {
     Server,
     /// The workstation service. \[MS-WKST\]
     Workstation,
+    /// The local security authority, which translates SIDs. \[MS-LSAT\]
+    SecurityAuthority,
 }
 
 impl Service {
     /// The service behind a pipe of this name, in any case.
     pub(super) fn named(pipe: &str) -> Option<Self> {
-        let all = [Self::Server, Self::Workstation];
+        let all = [Self::Server, Self::Workstation, Self::SecurityAuthority];
         (all.into_iter()).find(|service| service.pipe().eq_ignore_ascii_case(pipe))
     }
 
@@ -23,6 +25,7 @@ impl Service {
         match self {
             Self::Server => wire::rpc::srvsvc::PIPE,
             Self::Workstation => wire::rpc::wkssvc::PIPE,
+            Self::SecurityAuthority => wire::rpc::lsarpc::PIPE,
         }
     }
 
@@ -31,6 +34,7 @@ impl Service {
         match self {
             Self::Server => wire::rpc::srvsvc::INTERFACE,
             Self::Workstation => wire::rpc::wkssvc::INTERFACE,
+            Self::SecurityAuthority => wire::rpc::lsarpc::INTERFACE,
         }
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct State {
     /// 1 for messages, as set by FilePipeInformation. A read never crosses fragments in either
     /// mode.
     pub(super) read_mode: u32,
+    /// Whether the last call waits for the driver. The next one starts after its answer.
+    is_busy: bool,
     /// The client wrote invalid data: only buffered responses can still be read.
     is_broken: bool,
     is_closed: bool,
@@ -52,6 +54,7 @@ impl State {
             waiting: VecDeque::new(),
             lingering: Vec::new(),
             read_mode: 1,
+            is_busy: false,
             is_broken: false,
             is_closed: false,
         }
@@ -73,16 +76,20 @@ impl State {
         Ok(())
     }
 
-    /// The next call to be done. Fragments that need no call are answered here.
+    /// The next call to be done; the caller answers it. Fragments that need no call are answered
+    /// here.
     pub(super) fn next_call(&mut self) -> Option<Call> {
         while !self.is_broken {
             // The next is taken once the client has read.
-            if self.unread_len > MAX_UNREAD {
+            if self.is_busy || self.unread_len > MAX_UNREAD {
                 return None;
             }
             match self.endpoint.next() {
                 Ok(Some(Action::Answer(fragment))) => self.put(fragment),
-                Ok(Some(Action::Call(call))) => return Some(call),
+                Ok(Some(Action::Call(call))) => {
+                    self.is_busy = true;
+                    return Some(call);
+                }
                 Ok(None) => return None,
                 Err(Broken) => self.is_broken = true,
             }
@@ -92,6 +99,7 @@ impl State {
 
     /// Adds the response of a call.
     pub(super) fn answer(&mut self, call: &Call, result: Result<Vec<u8>, FaultStatus>) {
+        self.is_busy = false;
         for fragment in call.answer(result) {
             self.put(fragment);
         }

@@ -3,7 +3,11 @@
 //! A read takes from one answer at a time, and waits where there is none. One of no bytes waits
 //! too: for the pipe to be closed, as on Windows and Samba (smbtorture
 //! smb2.credits.ipc_max_data_zero).
+//!
+//! A call that needs the driver keeps the request waiting that started it. Calls of other requests
+//! start after it.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -13,9 +17,10 @@ use wire::header::HEADER_LEN;
 use wire::read::{Channel, DATA_OFFSET};
 use wire::{FileId, ioctl, read, write};
 
-use super::calls::{self, Caller};
+use super::calls::{self, Called, Caller, Lookup};
+use super::endpoint::Call;
 use super::instance::Pipe;
-use crate::effect::Outcome;
+use crate::effect::{Effect, Outcome};
 use crate::file::FileKey;
 use crate::id::OpId;
 use crate::server::context::{Body, Context, Parked, Progress, Reply};
@@ -24,8 +29,32 @@ use crate::server::open::malformed;
 /// Bytes that one read takes, at most, as with Samba.
 const MAX_READ: u32 = 65_535;
 
+/// A request that waits.
+pub(crate) enum Step {
+    /// For data.
+    Read(Waiting),
+    /// For the driver to complete a call.
+    LookUp(Box<LookUp>),
+}
+
+/// A call that waits for the driver, and the request that started it.
+pub(crate) struct LookUp {
+    pipe: Arc<Pipe>,
+    call: Call,
+    lookup: Lookup,
+    then: Then,
+}
+
+/// What a request does after the calls that it has started.
+enum Then {
+    /// It is answered.
+    Reply(Reply),
+    /// It reads the answer.
+    Read(Waiting),
+}
+
 /// A read that waits.
-pub(crate) struct Step {
+pub(crate) struct Waiting {
     pipe: Arc<Pipe>,
     max_len: u32,
     /// How it is answered.
@@ -49,7 +78,7 @@ pub(super) fn read(context: &mut Context<'_>, message: &[u8]) -> Result<Progress
     if request.length > context.max_read() || request.channel != Channel::NONE {
         return Err(Status::INVALID_PARAMETER);
     }
-    Step {
+    Waiting {
         pipe,
         max_len: request.length.min(MAX_READ),
         answer: Answer::Read,
@@ -67,10 +96,10 @@ pub(super) fn write(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if length > context.max_write() || request.channel != Channel::NONE {
         return Err(Status::INVALID_PARAMETER);
     }
-    put(context, &pipe, request.data)?;
+    pipe.state.lock().write(request.data)?;
     let response = write::Response { count: length };
     let reply = Reply::message(|out| response.encode(out));
-    Ok(Progress::Done(reply))
+    serve(context, pipe, Then::Reply(reply))
 }
 
 /// PIPE_TRANSCEIVE: writes a request and reads the answer.
@@ -82,25 +111,19 @@ pub(super) fn transceive(
     if request.max_output_response > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
     }
-    put(context, &pipe, request.input)?;
-    Step {
-        pipe,
+    pipe.state.lock().write(request.input)?;
+    let read = Waiting {
+        pipe: Arc::clone(&pipe),
         max_len: request.max_output_response.min(MAX_READ),
         answer: Answer::Transceive(request.file_id),
         op: context.op(),
-    }
-    .start(context)
+    };
+    serve(context, pipe, Then::Read(read))
 }
 
-/// Passes written data to the pipe.
-fn put(context: &mut Context<'_>, pipe: &Pipe, bytes: &[u8]) -> Result<(), Status> {
-    pipe.state.lock().write(bytes)?;
-    serve(context, pipe);
-    Ok(())
-}
-
-/// Executes the pending calls of the client, and wakes reads that wait for their results.
-fn serve(context: &mut Context<'_>, pipe: &Pipe) {
+/// Executes the pending calls of the client, and wakes reads that wait for their results. Then
+/// completes the request, or waits for the driver first.
+fn serve(context: &mut Context<'_>, pipe: Arc<Pipe>, then: Then) -> Result<Progress<Step>, Status> {
     let is_named = context.session.state.lock().is_named();
     let caller = Caller {
         server: context.server,
@@ -108,35 +131,93 @@ fn serve(context: &mut Context<'_>, pipe: &Pipe) {
         is_named,
     };
     // The lock is not held during a call, because calls read the tables of sessions.
-    loop {
+    let waiting = loop {
         let Some(call) = pipe.state.lock().next_call() else {
-            break;
+            break None;
         };
-        let result = calls::call(pipe.service, &caller, call.opnum, &call.stub);
+        let called = calls::call(
+            pipe.service,
+            &caller,
+            &pipe.policies,
+            call.opnum,
+            &call.stub,
+        );
+        let result = match called {
+            Ok(Called::LookUp(query, lookup)) => break Some((query, lookup, call)),
+            Ok(Called::Done(stub)) => Ok(stub),
+            Err(fault) => Err(fault),
+        };
         pipe.state.lock().answer(&call, result);
-    }
+    };
     let notices = pipe.state.lock().wake();
     context.post(notices);
+    let Some((query, lookup, call)) = waiting else {
+        return then.proceed(context);
+    };
+    let op = context.op();
+    context.effects.push(Effect::LookUpAccounts(op, query));
+    let step = LookUp {
+        pipe,
+        call,
+        lookup,
+        then,
+    };
+    Ok(Progress::Wait(op, Step::LookUp(Box::new(step))))
+}
+
+impl Then {
+    fn proceed(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
+        match self {
+            Self::Reply(reply) => Ok(Progress::Done(reply)),
+            Self::Read(read) => read.start(context),
+        }
+    }
+}
+
+impl LookUp {
+    fn resume(self, context: &mut Context<'_>, outcome: Outcome) -> Result<Progress<Step>, Status> {
+        let Self {
+            pipe,
+            call,
+            lookup,
+            then,
+        } = self;
+        let stub = match outcome.expect_accounts() {
+            Ok(found) => lookup.finish(found),
+            Err(status) => lookup.fail(status),
+        };
+        pipe.state.lock().answer(&call, Ok(stub));
+        serve(context, pipe, then)
+    }
 }
 
 impl Step {
+    pub(crate) fn resume(
+        self,
+        context: &mut Context<'_>,
+        outcome: Outcome,
+    ) -> Result<Progress<Step>, Status> {
+        match self {
+            Self::Read(read) => read.resume(context, outcome),
+            Self::LookUp(look_up) => look_up.resume(context, outcome),
+        }
+    }
+}
+
+impl Waiting {
     fn start(self, context: &mut Context<'_>) -> Result<Progress<Step>, Status> {
         let (is_last, progress) = (context.is_last, self.look(context)?);
         match progress {
             // Windows and Samba wait for nothing amid a compound.
-            Progress::Park(_, step) if !is_last => {
-                step.give_up(context);
+            Progress::Park(_, Step::Read(read)) if !is_last => {
+                read.give_up(context);
                 Err(Status::INTERNAL_ERROR)
             }
             progress => Ok(progress),
         }
     }
 
-    pub(crate) fn resume(
-        self,
-        context: &mut Context<'_>,
-        outcome: Outcome,
-    ) -> Result<Progress<Step>, Status> {
+    fn resume(self, context: &mut Context<'_>, outcome: Outcome) -> Result<Progress<Step>, Status> {
         match outcome.expect_woken() {
             Ok(()) => self.look(context),
             // The client canceled the request, or its tree or session ends.
@@ -167,12 +248,12 @@ impl Step {
                 until: None,
                 is_limited: false,
             };
-            return Ok(Progress::Park(parked, self));
+            return Ok(Progress::Park(parked, Step::Read(self)));
         };
         drop(state);
         // There may now be space for the response of a waiting call.
-        serve(context, &self.pipe);
-        Ok(Progress::Done(self.answer.reply(&bytes, has_more)))
+        let reply = self.answer.reply(&bytes, has_more);
+        serve(context, self.pipe, Then::Reply(reply))
     }
 
     /// Ends the wait. Data that arrived meanwhile go to the next read.

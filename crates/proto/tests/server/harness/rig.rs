@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::account::{AccountQuery, KnownAccount};
 use proto::carrier::Carrier;
 use proto::effect::{
     Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData, WritePlan,
@@ -18,6 +19,8 @@ use proto::server::{Connection, GmacChannels, Server};
 use proto::time::Now;
 use proto::token::Token;
 use proto::violation::Violation;
+use wire::rpc::lsarpc::SidKind;
+use wire::security::{WELL_KNOWN, WellKnownSid};
 use wire::{FileTime, Status};
 
 use super::disk::Disk;
@@ -336,6 +339,10 @@ impl Rig {
                     let outcome = self.disk.perform(operation, self.now).into();
                     self.finish(id, op, outcome);
                 }
+                Effect::LookUpAccounts(op, query) => {
+                    let found = look_up(query);
+                    self.finish(id, op, Outcome::Accounts(found));
+                }
                 Effect::Store(..) => panic!("a connection stores nothing"),
                 // `pass` reads the next timeout of the server.
                 Effect::ArmServerTimer => {}
@@ -435,6 +442,29 @@ impl Rig {
                 [head.as_slice(), &frame].concat()
             }
             None => frame,
+        }
+    }
+}
+
+/// The accounts of the rig: the groups of the computer.
+fn look_up(query: AccountQuery) -> Vec<Option<KnownAccount>> {
+    let of = |is_same: &dyn Fn(&WellKnownSid) -> bool| {
+        let known = WELL_KNOWN.iter().find(|known| is_same(known))?;
+        Some(KnownAccount {
+            sid: known.sid,
+            domain: known.domain.to_owned(),
+            name: known.name.to_owned(),
+            kind: SidKind::ALIAS,
+        })
+    };
+    match query {
+        AccountQuery::Sids(sids) => sids
+            .iter()
+            .map(|sid| of(&|known| known.sid == *sid))
+            .collect(),
+        AccountQuery::Names(names) => {
+            let names = names.iter();
+            names.map(|name| of(&|known| known.name == name)).collect()
         }
     }
 }
