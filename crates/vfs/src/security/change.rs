@@ -93,17 +93,31 @@ pub(crate) fn change_of_new(descriptor: &SecurityDescriptor) -> SecurityChange {
     }
 }
 
-/// Returns the change that gives a new file the DACL that it inherits. Owner and group are those of
-/// the file already. The flags are those of [`inherited`](super::inherited).
+/// Returns the change that gives a new file the lists that it inherits. Owner and group are those
+/// of the file already. The flags are those of [`inherited`](super::inherited).
 pub(crate) fn change_of_inherited(mut descriptor: SecurityDescriptor) -> SecurityChange {
-    let is_automatic = DescriptorControl::DACL_AUTO_INHERITED;
-    if descriptor.control.contains(is_automatic) {
-        descriptor.control |= DescriptorControl::DACL_AUTO_INHERIT_REQ;
+    let mut parts = SecurityInformation::NONE;
+    if descriptor.dacl.is_some() {
+        parts |= SecurityInformation::DACL;
     }
-    SecurityChange {
-        parts: SecurityInformation::DACL,
-        descriptor,
+    if descriptor.sacl.is_some() {
+        parts |= SecurityInformation::SACL;
     }
+    for (automatic, requested) in [
+        (
+            DescriptorControl::DACL_AUTO_INHERITED,
+            DescriptorControl::DACL_AUTO_INHERIT_REQ,
+        ),
+        (
+            DescriptorControl::SACL_AUTO_INHERITED,
+            DescriptorControl::SACL_AUTO_INHERIT_REQ,
+        ),
+    ] {
+        if descriptor.control.contains(automatic) {
+            descriptor.control |= requested;
+        }
+    }
+    SecurityChange { parts, descriptor }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Inheritance of access control entries by new files. \[MS-DTYP\] 2.5.3.4
 //!
-//! Only the DACL is inherited, as in Samba. A new file without inheritable entries in its
-//! directory's list gets none: its permissions follow from the mode.
+//! Both lists are inherited, as on Windows; Samba inherits the DACL only. A new file without
+//! inheritable entries in its directory's DACL gets none: its permissions follow from the mode.
 
 use wire::Status;
 use wire::security::{Ace, AceFlags, Acl, DescriptorControl, SecurityDescriptor, Sid};
+
+/// The flags that say which access an entry of a SACL logs.
+const LOGGED: AceFlags = AceFlags(AceFlags::SUCCESSFUL_ACCESS.0 | AceFlags::FAILED_ACCESS.0);
 
 /// The owner and the group of a new file, which replace CREATOR OWNER and CREATOR GROUP.
 #[derive(Clone, Copy, Debug)]
@@ -14,53 +17,77 @@ pub(crate) struct Creator {
 }
 
 /// Returns the descriptor of a new file or directory in the directory with the descriptor
-/// `parent`. `None` if the directory has no entries to inherit.
+/// `parent`. It has the lists with inherited entries only. `None` if the directory has no entries
+/// to inherit.
 ///
-/// If the list of the directory is AUTO_INHERITED, so is the new one, and its entries are marked
-/// as inherited. smbtorture smb2.acls-with-sysacl.INHERITFLAGS
+/// If a list of the directory is AUTO_INHERITED, so is the new one, and its entries are marked as
+/// inherited. smbtorture smb2.acls-with-sysacl.INHERITFLAGS
 ///
 /// # Errors
-/// INVALID_ACL if the inherited list would exceed 64 KiB, because entries for the creator become
+/// INVALID_ACL if an inherited list would exceed 64 KiB, because entries for the creator become
 /// two: the file must not be created with a part of the list.
 pub(crate) fn inherited(
     parent: &SecurityDescriptor,
     creator: Creator,
     is_directory: bool,
 ) -> Result<Option<SecurityDescriptor>, Status> {
-    let Some(from) = &parent.dacl else {
-        return Ok(None);
-    };
-    let is_automatic = parent
-        .control
-        .contains(DescriptorControl::DACL_AUTO_INHERITED);
-    let mark = match is_automatic {
-        true => AceFlags::INHERITED,
-        false => AceFlags::NONE,
-    };
-    let mut dacl = Acl::new();
-    for ace in from.aces() {
-        for inherited in inherited_entries(ace, creator, is_directory) {
-            let inherited = inherited.with_flags(inherited.flags() | mark);
-            // An entry for the creator can become equal to another one.
-            if !dacl.aces().contains(&inherited) && !dacl.push(inherited) {
-                return Err(Status::INVALID_ACL);
+    let mut control = DescriptorControl::SELF_RELATIVE;
+    let mut list = |from: &Option<Acl>, present, automatic| {
+        let is_automatic = parent.control.contains(automatic);
+        let list = inherited_list(from.as_ref(), is_automatic, creator, is_directory)?;
+        if list.is_some() {
+            control |= present;
+            if is_automatic {
+                control |= automatic;
             }
         }
-    }
-    if dacl.aces().is_empty() {
+        Ok(list)
+    };
+    let dacl = list(
+        &parent.dacl,
+        DescriptorControl::DACL_PRESENT,
+        DescriptorControl::DACL_AUTO_INHERITED,
+    )?;
+    let sacl = list(
+        &parent.sacl,
+        DescriptorControl::SACL_PRESENT,
+        DescriptorControl::SACL_AUTO_INHERITED,
+    )?;
+    if dacl.is_none() && sacl.is_none() {
         return Ok(None);
-    }
-    let mut control = DescriptorControl::SELF_RELATIVE | DescriptorControl::DACL_PRESENT;
-    if is_automatic {
-        control |= DescriptorControl::DACL_AUTO_INHERITED;
     }
     Ok(Some(SecurityDescriptor {
         control,
         owner: Some(creator.owner),
         group: Some(creator.group),
-        dacl: Some(dacl),
+        dacl,
+        sacl,
         ..SecurityDescriptor::default()
     }))
+}
+
+/// The list of a new file; `None` if it inherits no entry.
+fn inherited_list(
+    from: Option<&Acl>,
+    is_automatic: bool,
+    creator: Creator,
+    is_directory: bool,
+) -> Result<Option<Acl>, Status> {
+    let mark = match is_automatic {
+        true => AceFlags::INHERITED,
+        false => AceFlags::NONE,
+    };
+    let mut list = Acl::new();
+    for ace in from.iter().flat_map(|from| from.aces()) {
+        for inherited in inherited_entries(ace, creator, is_directory) {
+            let inherited = inherited.with_flags(inherited.flags() | mark);
+            // An entry for the creator can become equal to another one.
+            if !list.aces().contains(&inherited) && !list.push(inherited) {
+                return Err(Status::INVALID_ACL);
+            }
+        }
+    }
+    Ok((!list.aces().is_empty()).then_some(list))
 }
 
 /// The entries that a new file inherits from one entry: none, one, or two for a directory that
@@ -74,7 +101,7 @@ fn inherited_entries(ace: &Ace, creator: Creator, is_directory: bool) -> impl It
     let stops = flags.contains(AceFlags::NO_PROPAGATE_INHERIT);
     let replaced = ace.with_creator(creator);
     let is_creator = replaced != *ace;
-    let effective = replaced.with_flags(AceFlags::NONE);
+    let effective = replaced.with_flags(flags & LOGGED);
     let passed_on = ace.with_flags(flags.without(AceFlags::INHERITED) | AceFlags::INHERIT_ONLY);
     let (first, second) = match is_directory {
         false => (objects.then_some(effective), None),
@@ -206,6 +233,25 @@ mod tests {
         assert_eq!(directory(parent).as_deref(), Some(child));
         let manual = "D:P(A;OIID;FA;;;WD)";
         assert_eq!(file(manual).as_deref(), Some("(A;;FA;;;WD)"));
+    }
+
+    #[test]
+    fn lists_for_auditing_are_inherited() {
+        let inherits = |parent: &str, is_directory| {
+            let parent = parent.parse().expect("SDDL");
+            let child = inherited(&parent, creator(), is_directory).expect("short")?;
+            let text = child.to_sddl().expect("printable");
+            Some(text.replace("O:S-1-22-1-7G:S-1-22-2-8", ""))
+        };
+        let parent = "D:(A;;FA;;;WD)S:AI(AU;OICISAFA;FW;;;WD)(AU;SA;FR;;;WD)";
+        let file = "S:AI(AU;IDSAFA;FW;;;WD)";
+        assert_eq!(inherits(parent, false).as_deref(), Some(file));
+        let directory = "S:AI(AU;OICIIDSAFA;FW;;;WD)";
+        assert_eq!(inherits(parent, true).as_deref(), Some(directory));
+        let both = "D:(A;OI;FR;;;CO)S:(AU;OIFA;FA;;;CO)";
+        let file = "D:(A;;FR;;;S-1-22-1-7)S:(AU;FA;FA;;;S-1-22-1-7)";
+        assert_eq!(inherits(both, false).as_deref(), Some(file));
+        assert_eq!(inherits("D:(A;;FA;;;WD)S:(AU;SA;FA;;;WD)", true), None);
     }
 
     #[test]

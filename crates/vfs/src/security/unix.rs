@@ -193,7 +193,8 @@ pub(crate) fn approximate_default(
         group: Sid::unix_group(owners.gid),
     };
     let of = |is_directory| inherited(descriptor, creator, is_directory);
-    match of(false)?.or(of(true)?) {
+    let lists = |child: &SecurityDescriptor| child.dacl.is_some();
+    match of(false)?.filter(lists).or(of(true)?.filter(lists)) {
         Some(child) => approximate(&child, owners, true),
         None => Ok(PosixAcl::default()),
     }
