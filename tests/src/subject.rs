@@ -104,6 +104,8 @@ pub struct Share {
     pub large_streams: bool,
     /// When written data reach the disk: `client`, `flush` or `always`.
     pub sync: &'static str,
+    /// More keys for smbeam's `[[share]]`.
+    pub keys: toml::Table,
 }
 
 /// The settings of a server.
@@ -194,6 +196,7 @@ impl Share {
             direct: false,
             large_streams: false,
             sync: "flush",
+            keys: toml::Table::new(),
         }
     }
 }

@@ -35,7 +35,7 @@ pub use self::rdma::{RdmaProvider, RdmaSection};
 pub(crate) use self::security::dialect;
 pub use self::security::{GmacChoice, SecuritySection};
 pub use self::server::{IoChoice, ServerSection};
-pub use self::share::{AclXattr, Names, ShareSection};
+pub use self::share::{AclChoice, AclXattr, Names, ShareSection};
 pub use self::sync::SyncChoice;
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
@@ -282,6 +282,29 @@ mod tests {
         let text = "[[share]]\nname = \"a\"\npath = \"/no/such/directory\"\n";
         let config = Config::parse(Path::new("smbeam.toml"), text).expect("a good configuration");
         assert_eq!(config.shares.len(), 1);
+    }
+
+    #[test]
+    fn a_service_account_and_access_lists_of_windows_need_each_other() {
+        let share = "[[share]]\nname = \"a\"\npath = \"/\"\n";
+        for (keys, expected) in [
+            (
+                "acl = \"windows\"\n",
+                "line 2: share.acl: \"windows\" needs",
+            ),
+            (
+                "service_account = \"x\"\n",
+                "line 4: share.service_account: only",
+            ),
+            (
+                "acl = \"windows\"\nservice_account = \"x\"\nforce_user = \"y\"\n",
+                "line 6: share.force_user: not with acl",
+            ),
+        ] {
+            let error = error(&format!("{share}{keys}"));
+            let expected = format!("smbeam.toml, {expected}");
+            assert!(error.starts_with(&expected), "{error}");
+        }
     }
 
     #[test]

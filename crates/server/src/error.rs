@@ -24,10 +24,13 @@ pub enum StartError {
         /// Error of the system from opening the directory.
         error: io::Error,
     },
-    /// The `force_user` of a share does not name a Unix account that the server can use.
+    /// The `force_user` or `service_account` of a share does not name a Unix account that the
+    /// server can use.
     Account {
         /// Name of the share in the configuration.
         share: String,
+        /// The key of the configuration.
+        key: &'static str,
         /// Reason why the account is not usable, as a text with the name.
         error: AccountError,
     },
@@ -65,9 +68,10 @@ impl StartError {
         }
     }
 
-    pub(crate) fn account(share: &str, error: AccountError) -> Self {
+    pub(crate) fn account(share: &str, key: &'static str, error: AccountError) -> Self {
         Self::Account {
             share: share.to_owned(),
+            key,
             error,
         }
     }
@@ -83,8 +87,8 @@ impl fmt::Display for StartError {
                     path.display()
                 )
             }
-            Self::Account { share, error } => {
-                write!(f, "cannot open share \"{share}\": force_user: {error}")
+            Self::Account { share, key, error } => {
+                write!(f, "cannot open share \"{share}\": {key}: {error}")
             }
             Self::Listen {
                 address,

@@ -27,8 +27,8 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Opens the shares of the configuration, and adds IPC$. `accounts` are the accounts that SIDs
-    /// in descriptors stand for. Logs the shares with a missing
-    /// directory: clients can enter them when it exists.
+    /// in descriptors stand for. Logs the shares with a missing directory: clients can enter them
+    /// when it exists.
     ///
     /// # Errors
     /// A path is not a directory, or a `force_user` is not an account.
@@ -82,7 +82,8 @@ impl Shares {
             access_based_enumeration: section.access_based_enumeration,
         };
         let path = section.path.get_ref();
-        let file_system = open_directory(id, section, accounts)
+        let service = service_token(section)?;
+        let file_system = open_directory(id, section, accounts, service)
             .map_err(|error| StartError::share(name, path, error))?;
         self.known.push(Arc::new(share));
         self.file_systems.push(Some(file_system));
@@ -134,17 +135,29 @@ fn open_directory(
     id: ShareId,
     section: &ShareSection,
     accounts: &Arc<dyn Accounts>,
+    service: Option<Arc<Token>>,
 ) -> io::Result<Arc<dyn FileSystem>> {
+    let default = posix::Options::default();
+    // The descriptors protect the files from users. From local ones, the mode does.
+    let (file_mode, directory_mode) = match service {
+        Some(_) => (0o600, 0o700),
+        None => (default.file_mode, default.directory_mode),
+    };
     let options = posix::Options {
         direct: section.direct,
         names: section.names.into(),
         security_attribute: section.acl_xattr.into(),
         hides_unreadable: section.access_based_enumeration,
         large_streams: section.large_streams,
-        ..posix::Options::default()
+        file_mode,
+        directory_mode,
+        ..default
     };
     let path = section.path.get_ref();
-    let directory = posix::Posix::new(id, path, options)?.with_accounts(Arc::clone(accounts));
+    let mut directory = posix::Posix::new(id, path, options)?.with_accounts(Arc::clone(accounts));
+    if let Some(service) = service {
+        directory = directory.with_service_account(service);
+    }
     match directory.check_root() {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(error),
@@ -158,12 +171,22 @@ fn open_directory(
     Ok(Arc::new(directory))
 }
 
+fn service_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError> {
+    let Some(account) = &section.service_account else {
+        return Ok(None);
+    };
+    let token = unix_account::service(account.get_ref());
+    let token = token
+        .map_err(|error| StartError::account(section.name.get_ref(), "service_account", error))?;
+    Ok(Some(token))
+}
+
 fn force_token(section: &ShareSection) -> Result<Option<Arc<Token>>, StartError> {
     let Some(user) = &section.force_user else {
         return Ok(None);
     };
     let token = unix_account::token(user.get_ref())
-        .map_err(|error| StartError::account(section.name.get_ref(), error))?;
+        .map_err(|error| StartError::account(section.name.get_ref(), "force_user", error))?;
     Ok(Some(token))
 }
 

@@ -10,12 +10,21 @@ use proto::token::{Logon, Token};
 pub enum AccountError {
     /// The system has no Unix account with this name.
     Unknown(String),
+    /// This account has the user id 0 under another name than root.
+    HiddenRoot(String),
+    /// The server does not run as root, so it cannot run operations as another account.
+    NeedsRoot,
 }
 
 impl fmt::Display for AccountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(f, "there is no Unix account `{name}`"),
+            Self::HiddenRoot(name) => write!(
+                f,
+                "`{name}` has the user id 0: name another account, or root itself"
+            ),
+            Self::NeedsRoot => f.write_str("the server must run as root"),
         }
     }
 }
@@ -61,6 +70,21 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
         .filter(|other| *other != gid)
         .collect();
     Ok(Arc::new(Token::new(user.uid(), gid, groups)))
+}
+
+/// The rights of the account that owns all files of a share. It is root only if that is its name.
+///
+/// # Errors
+/// There is no such account, it is root under another name, or the server is not root.
+pub(crate) fn service(name: &str) -> Result<Arc<Token>, AccountError> {
+    if !may_assume_identities() {
+        return Err(AccountError::NeedsRoot);
+    }
+    let token = token(name)?;
+    match token.is_root() && name != "root" {
+        true => Err(AccountError::HiddenRoot(name.into())),
+        false => Ok(token),
+    }
 }
 
 /// The rights of guests and anonymous sessions: those of the Unix account `nobody`, without the

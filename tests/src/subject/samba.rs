@@ -115,6 +115,7 @@ fn text(site: &Site<'_>) -> String {
             direct: _,
             large_streams: _,
             sync,
+            keys: _,
         } = share;
         let yes = |flag: bool| if flag { "yes" } else { "no" };
         let path = path.display();

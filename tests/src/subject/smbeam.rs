@@ -169,6 +169,7 @@ fn share(share: &Share) -> Value {
         direct,
         large_streams,
         sync,
+        keys,
     } = share;
     let mut table = Table::new();
     table.insert("name".into(), name.as_str().into());
@@ -184,6 +185,7 @@ fn share(share: &Share) -> Value {
     if !users.is_empty() {
         table.insert("users".into(), strings(users));
     }
+    table.extend(keys.clone());
     table.into()
 }
 

@@ -38,6 +38,7 @@ mod client_sees_changes;
 mod client_uses_many_channels;
 mod client_works_with_other_servers;
 mod data_reach_the_disk_as_configured;
+mod descriptors_decide_alone;
 mod direct_shares_keep_every_byte;
 mod directories_move_between_servers;
 mod files_change_while_they_are_read;
@@ -128,6 +129,7 @@ const MODULES: &[Module] = modules! {
     client_works_with_other_servers;
     data_reach_the_disk_as_configured;
     directories_move_between_servers;
+    descriptors_decide_alone;
     direct_shares_keep_every_byte;
     files_change_while_they_are_read;
     files_move_over_rdma;

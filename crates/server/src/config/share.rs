@@ -75,6 +75,14 @@ pub struct ShareSection {
     /// stands for the Unix account of the session's user.
     #[serde(default)]
     pub force_user: Option<Spanned<String>>,
+    /// Whether the permissions of Unix also decide about the access of users (the default), or the
+    /// security descriptors of files alone.
+    #[serde(default)]
+    pub acl: AclChoice,
+    /// Name of the Unix account that owns all files and runs all operations with `acl = "windows"`,
+    /// which requires it.
+    #[serde(default)]
+    pub service_account: Option<Spanned<String>>,
     /// The extended attribute in which the server stores security descriptors (Windows access
     /// lists) of files. Default: `security.NTACL`, which a server without CAP_SYS_ADMIN cannot
     /// write.
@@ -112,6 +120,8 @@ impl ShareSection {
             sync: SyncChoice::Flush,
             names: Names::Map,
             force_user: None,
+            acl: AclChoice::default(),
+            service_account: None,
             acl_xattr: AclXattr::default(),
             access_based_enumeration: false,
             large_streams: false,
@@ -138,6 +148,17 @@ impl From<Names> for NameMapping {
             Names::Hide => Self::Hide,
         }
     }
+}
+
+/// The value of `acl` in a section `[[share]]`: the rules that decide about the access of users.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AclChoice {
+    /// The security descriptor of a file, and the permissions of Unix.
+    #[default]
+    Unix,
+    /// The security descriptor alone. All files belong to the service account.
+    Windows,
 }
 
 /// The value of `acl_xattr` in a section `[[share]]`: the extended attribute with the security
@@ -195,6 +216,7 @@ impl Check<'_> {
             let what = "share.name: the name IPC$ is reserved".to_owned();
             return Err(self.error(&share.name, what));
         }
+        self.service_account(share)?;
         let path = share.path.get_ref();
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Ok(()),
@@ -204,6 +226,25 @@ impl Check<'_> {
             }
             // The disk of the directory may be mounted later. `Shares::open` logs it.
             Err(_) => Ok(()),
+        }
+    }
+
+    /// A service account and `acl = "windows"` need each other, and exclude `force_user`.
+    fn service_account(&self, share: &ShareSection) -> Result<(), ConfigError> {
+        match (share.acl, &share.service_account, &share.force_user) {
+            (AclChoice::Windows, None, _) => {
+                let what = "share.acl: \"windows\" needs service_account, which owns the files";
+                Err(self.error(&share.name, what.to_owned()))
+            }
+            (AclChoice::Unix, Some(account), _) => {
+                let what = "share.service_account: only with acl = \"windows\"; see force_user";
+                Err(self.error(account, what.to_owned()))
+            }
+            (AclChoice::Windows, Some(_), Some(user)) => {
+                let what = "share.force_user: not with acl = \"windows\": the users differ there";
+                Err(self.error(user, what.to_owned()))
+            }
+            (AclChoice::Unix, None, _) | (AclChoice::Windows, Some(_), None) => Ok(()),
         }
     }
 }

@@ -5,8 +5,13 @@
 //! it opens the file and changes the directory with the user's credentials. DELETE also needs the
 //! permission to remove the name from the directory, so that an open fails instead of the deletion
 //! later. Root has all rights, as in Samba.
+//!
+//! With a service account, the kernel decides about the access of that account only. Descriptors
+//! then decide alone, also about changes of names. A file without a stored one has one that stands
+//! for its permissions. Every user may pass through directories, as on Windows.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use proto::file::{KindWanted, Metadata, OpenPlan};
 use proto::token::Token;
@@ -55,18 +60,24 @@ pub(super) struct Subject<'a> {
 }
 
 impl Posix {
-    /// Decides about an open of a file with a stored descriptor. `None` if the permissions of Unix
-    /// decide: there is no descriptor, or the user is root.
-    pub(super) fn decide(&self, plan: &OpenPlan, subject: Subject<'_>) -> Option<Decided> {
-        let token = identity::effective(&plan.token);
+    /// Decides about an open by a descriptor. `None` if the permissions of Unix decide: there is no
+    /// stored descriptor, or the user is root.
+    pub(super) fn decide(
+        &self,
+        plan: &OpenPlan,
+        subject: Subject<'_>,
+        run: Run<'_>,
+    ) -> Option<Decided> {
+        let token = identity::effective(run.user);
         if token.is_root() {
             return None;
         }
         let Subject { file, metadata, .. } = subject;
-        let descriptor = self.stored_descriptor(file, metadata)?;
+        let descriptor = self.deciding_descriptor(file, metadata)?;
         let mut maximal = self.granted(&descriptor, &token, owners(metadata));
-        // A user that may use the directory may read the attributes. [MS-FSA] 2.1.5.1.2.1
-        maximal |= AccessMask::FILE_READ_ATTRIBUTES;
+        if self.shows_attributes(subject, &token) {
+            maximal |= AccessMask::FILE_READ_ATTRIBUTES;
+        }
         if !maximal.contains(AccessMask::DELETE) && self.deletes_child(subject, &token) {
             maximal |= AccessMask::DELETE;
         }
@@ -76,9 +87,10 @@ impl Posix {
         let (asked, implied) = (plan.access, plan.implied_access);
         let granted = rights::grant(maximal, asked, implied, metadata);
         let is_maximum = asked.contains(AccessMask::MAXIMUM_ALLOWED);
+        let credentials = identity::effective(run.token);
         let granted = match is_maximum {
             true => granted.map(|granted| {
-                let refused = refused_by_kernel(file.fd, metadata, &token);
+                let refused = refused_by_kernel(file.fd, metadata, &credentials);
                 granted.without(refused.without(asked))
             }),
             false => granted,
@@ -86,33 +98,90 @@ impl Posix {
         Some(Decided { granted, maximal })
     }
 
+    /// The descriptor that decides about a file: a stored one; with a service account, any.
+    pub(super) fn deciding_descriptor(
+        &self,
+        file: FileRef<'_>,
+        metadata: &Metadata,
+    ) -> Option<SecurityDescriptor> {
+        match self.has_service_account() {
+            true => Some(self.descriptor_of(file, metadata)),
+            false => self.stored_descriptor(file, metadata),
+        }
+    }
+
+    /// The rights that the deciding descriptor of a directory grants; `None` if permissions decide.
+    fn granted_by(&self, directory: FileRef<'_>, token: &Token) -> Option<AccessMask> {
+        let metadata = self.current(directory).ok()?;
+        let descriptor = self.deciding_descriptor(directory, &metadata)?;
+        Some(self.granted(&descriptor, token, owners(&metadata)))
+    }
+
+    /// Whether the user may read the attributes of a file because it may use or list the directory.
+    /// \[MS-FSA\] 2.1.5.1.2.1. The kernel has checked the use; with a service account, the list of
+    /// the directory decides.
+    fn shows_attributes(&self, subject: Subject<'_>, token: &Token) -> bool {
+        if !self.has_service_account() {
+            return true;
+        }
+        let granted = |parent| self.granted_by(parent, token);
+        let granted = subject.parent.and_then(granted);
+        granted.is_some_and(|granted| granted.contains(AccessMask::FILE_LIST_DIRECTORY))
+    }
+
     /// Whether the descriptor of the directory grants the right to delete its entries. Without a
     /// stored one the permissions decide.
     fn deletes_child(&self, subject: Subject<'_>, token: &Token) -> bool {
+        let by_permissions = subject.may_remove && !self.has_service_account();
         let Some(parent) = subject.parent else {
-            return subject.may_remove;
+            return by_permissions;
         };
-        let granted = || {
-            let metadata = self.current(parent).ok()?;
-            let descriptor = self.stored_descriptor(parent, &metadata)?;
-            Some(self.granted(&descriptor, token, owners(&metadata)))
-        };
-        granted().map_or(subject.may_remove, |granted| {
+        let granted = self.granted_by(parent, token);
+        granted.map_or(by_permissions, |granted| {
             granted.contains(AccessMask::FILE_DELETE_CHILD)
         })
     }
 
+    /// Checks that the user may replace a file in a directory. The kernel does so for the
+    /// credentials of the thread, so only a service account needs it.
+    ///
+    /// # Errors
+    /// ACCESS_DENIED if neither the file nor the directory lets the user delete the file.
+    pub(super) fn check_replaced(
+        &self,
+        file: FileRef<'_>,
+        parent: &Parent,
+        run: Run<'_>,
+    ) -> Step<()> {
+        let token = identity::effective(run.user);
+        if !self.has_service_account() || token.is_root() {
+            return Ok(());
+        }
+        let grants = |file, right| {
+            let granted = self.granted_by(file, &token);
+            granted.is_some_and(|granted| granted.contains(right))
+        };
+        let directory = directory_of(parent, run);
+        let may_delete =
+            grants(file, AccessMask::DELETE) || grants(directory, AccessMask::FILE_DELETE_CHILD);
+        match may_delete {
+            true => Ok(()),
+            false => Err(Status::ACCESS_DENIED.into()),
+        }
+    }
+
     /// Whether access-based enumeration shows a file to the user.
-    pub(super) fn is_listed(&self, file: FileRef<'_>, stat: &Stat) -> bool {
-        let token = identity::effective(file.token);
+    pub(super) fn is_listed(&self, file: FileRef<'_>, stat: &Stat, user: &Arc<Token>) -> bool {
+        let token = identity::effective(user);
         if token.is_root() {
             return true;
         }
         let metadata = self.metadata_with(file.volume, stat, None, "");
-        match self.stored_descriptor(file, &metadata) {
-            Some(descriptor) => self
-                .granted(&descriptor, &token, owners(&metadata))
-                .contains(LISTED),
+        match self.deciding_descriptor(file, &metadata) {
+            Some(descriptor) => {
+                let granted = self.granted(&descriptor, &token, owners(&metadata));
+                granted.contains(LISTED)
+            }
             None => {
                 let has = Permissions::of(&token, &metadata);
                 has.read || with_kernel_permissions(file.fd, has).read
@@ -120,8 +189,8 @@ impl Posix {
         }
     }
 
-    /// The stored descriptor of the directory of a new name. `is_directory`: the name is that of a
-    /// directory.
+    /// The deciding descriptor of the directory of a new name. `is_directory`: the name is that of
+    /// a directory.
     ///
     /// # Errors
     /// ACCESS_DENIED if the descriptor does not let the user add the name.
@@ -131,18 +200,12 @@ impl Posix {
         parent: &Parent,
         run: Run<'_>,
     ) -> Step<Option<SecurityDescriptor>> {
-        let directory = FileRef {
-            fd: &parent.directory.fd,
-            volume: &parent.directory.volume,
-            is_path: true,
-            token: run.token,
-            may_set_attributes: false,
-        };
+        let directory = directory_of(parent, run);
         let metadata = self.metadata_with(directory.volume, &parent.stat, None, "");
-        let Some(descriptor) = self.stored_descriptor(directory, &metadata) else {
+        let Some(descriptor) = self.deciding_descriptor(directory, &metadata) else {
             return Ok(None);
         };
-        let token = identity::effective(run.token);
+        let token = identity::effective(run.user);
         let needed = match is_directory {
             true => AccessMask::FILE_ADD_SUBDIRECTORY,
             false => AccessMask::FILE_ADD_FILE,
@@ -161,31 +224,63 @@ impl Posix {
         plan: &OpenPlan,
         file: FileRef<'_>,
         parent: Option<&SecurityDescriptor>,
+        run: Run<'_>,
     ) -> Step<Option<SecurityDescriptor>> {
         let mut result = None;
         if let Some(parent) = parent {
-            let Metadata { uid, gid, .. } = self.current(file)?;
-            let shown = |account: UnixAccount| {
-                let shown = self.accounts.shown(account);
-                shown.unwrap_or(account.unix_sid())
-            };
-            let creator = Creator {
-                owner: shown(UnixAccount::User(uid)),
-                group: shown(UnixAccount::Group(gid)),
-            };
+            let creator = self.creator(file, run)?;
             let is_directory = plan.kind == KindWanted::Directory;
-            if let Some(inherited) = security::inherited(parent, creator, is_directory)? {
+            let inherited = security::inherited(parent, creator, is_directory)?;
+            if self.has_service_account() {
+                let own = security::with_default_list(inherited, creator);
+                let metadata = self.current(file)?;
+                self.store_descriptor(file, &own, &metadata)?;
+                result = Some(own);
+            } else if let Some(inherited) = inherited {
                 let change = security::change_of_inherited(inherited);
-                result = Some(self.change_security(file, &change)?);
+                result = Some(self.change_security(file, &change, run)?);
             }
         }
         if let Some(sent) = &plan.security {
             let change = security::change_of_new(sent);
             if !change.parts.is_empty() {
-                result = Some(self.change_security(file, &change)?);
+                result = Some(self.change_security(file, &change, run)?);
             }
         }
         Ok(result)
+    }
+
+    /// The owner and the group of a new file: those of Unix; with a service account, the user and
+    /// its primary group.
+    fn creator(&self, file: FileRef<'_>, run: Run<'_>) -> Step<Creator> {
+        let (uid, gid) = match self.has_service_account() {
+            true => {
+                let user = identity::effective(run.user);
+                (user.uid, user.gid)
+            }
+            false => {
+                let Metadata { uid, gid, .. } = self.current(file)?;
+                (uid, gid)
+            }
+        };
+        let shown = |account: UnixAccount| {
+            let shown = self.accounts.shown(account);
+            shown.unwrap_or(account.unix_sid())
+        };
+        Ok(Creator {
+            owner: shown(UnixAccount::User(uid)),
+            group: shown(UnixAccount::Group(gid)),
+        })
+    }
+}
+
+fn directory_of<'a>(parent: &'a Parent, run: Run<'a>) -> FileRef<'a> {
+    FileRef {
+        fd: &parent.directory.fd,
+        volume: &parent.directory.volume,
+        is_path: true,
+        token: run.token,
+        may_set_attributes: false,
     }
 }
 

@@ -51,6 +51,7 @@ impl Posix {
         let root = self.root(&own, Effort::Blocking).ok()?;
         let run = Run {
             token: &own,
+            user: token,
             root: &root,
             effort: Effort::Blocking,
         };

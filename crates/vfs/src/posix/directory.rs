@@ -24,7 +24,10 @@ pub(super) const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlag
 /// The credentials of an operation, its root, and whether it may block.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
+    /// The credentials of the thread.
     pub(super) token: &'a Arc<Token>,
+    /// The user: descriptors decide about its access.
+    pub(super) user: &'a Arc<Token>,
     /// The root of the share, from which paths are resolved.
     pub(super) root: &'a Arc<Directory>,
     pub(super) effort: Effort,

@@ -23,7 +23,10 @@ use crate::{Direct, rights};
 /// An open file.
 #[derive(Debug)]
 pub(super) struct OpenFile {
+    /// The credentials of operations on the file.
     pub(super) token: Arc<Token>,
+    /// The user that opened the file.
+    pub(super) user: Arc<Token>,
     /// Access rights: the granted and the implied ones.
     pub(super) access: AccessMask,
     pub(super) key: FileKey,

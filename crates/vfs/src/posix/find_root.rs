@@ -41,6 +41,7 @@ impl Posix {
 
     /// Checks that the root exists, for a client that enters the share.
     pub(super) fn find_root(&self, token: &Arc<Token>, effort: Effort) -> Step<()> {
+        let token = self.credentials(token);
         identity::assume(token)?;
         match self.root(token, effort) {
             Ok(_) => Ok(()),

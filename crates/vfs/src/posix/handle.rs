@@ -40,8 +40,9 @@ impl Posix {
         if effort == Effort::Cached {
             return Err(Stop::WouldBlock);
         }
-        identity::assume(&plan.token)?;
-        let root = self.root(&plan.token, effort)?;
+        let token = self.credentials(&plan.token);
+        identity::assume(token)?;
+        let root = self.root(token, effort)?;
         let path = path_of(&root, self.options.names, &plan.handle)?;
         let open = OpenPlan {
             share: plan.share,

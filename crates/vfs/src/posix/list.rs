@@ -247,7 +247,7 @@ impl<'a> Lister<'a> {
             token,
             may_set_attributes: false,
         };
-        self.posix.is_listed(file, &stat)
+        self.posix.is_listed(file, &stat, self.run.user)
     }
 
     fn metadata_of(&self, fd: &OwnedFd, name: &str) -> Option<proto::file::Metadata> {

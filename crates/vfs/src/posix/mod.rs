@@ -157,6 +157,8 @@ pub struct Posix {
     share: ShareId,
     options: Options,
     accounts: Arc<dyn Accounts>,
+    /// The account that owns all files, if descriptors alone decide about the access of users.
+    service: Option<Arc<Token>>,
     root: Root,
     volumes: Volumes,
     directories: Directories,
@@ -201,6 +203,7 @@ impl Posix {
             share,
             options,
             accounts: Arc::new(UnixAccounts),
+            service: None,
             root: Root::new(root)?,
             volumes: Volumes::default(),
             directories: Directories::default(),
@@ -222,6 +225,24 @@ impl Posix {
     #[must_use]
     pub fn with_accounts(self, accounts: Arc<dyn Accounts>) -> Self {
         Self { accounts, ..self }
+    }
+
+    /// Returns the share with descriptors that decide alone about the access of users. All
+    /// operations run with the credentials `service`, which own the new files.
+    #[must_use]
+    pub fn with_service_account(self, service: Arc<Token>) -> Self {
+        let service = Some(service);
+        Self { service, ..self }
+    }
+
+    /// The credentials with which an operation of a user runs.
+    fn credentials<'a>(&'a self, user: &'a Arc<Token>) -> &'a Arc<Token> {
+        self.service.as_ref().unwrap_or(user)
+    }
+
+    /// Whether descriptors alone decide about the access of users.
+    fn has_service_account(&self) -> bool {
+        self.service.is_some()
     }
 
     /// Opens the root directory of the share with the credentials of the server, and closes it
@@ -298,6 +319,7 @@ impl Posix {
         identity::assume(&file.token)?;
         let run = Run {
             token: &file.token,
+            user: &file.user,
             root: &file.root,
             effort,
         };
@@ -310,7 +332,7 @@ impl Posix {
             Operation::SetBasic(changes) => self.set_basic(file, changes, run),
             Operation::SetMode { mode } => self.set_mode(file, *mode, run),
             Operation::QuerySecurity => self.query_security(file),
-            Operation::SetSecurity(change) => self.set_security(file, change),
+            Operation::SetSecurity(change) => self.set_security(file, change, run),
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
             Operation::SetAllocation { length } => self.set_allocation(file, *length, run),
             Operation::ZeroRange { range } => self.zero_range(file, range, run),

@@ -48,7 +48,7 @@ impl Posix {
                     respell(&parent.directory, old_name.1, name)
                 }
                 Some(entry) => {
-                    self.check_replaceable(file, &entry, replace, run)?;
+                    self.check_replaceable(file, (&parent, &entry), replace, run)?;
                     let replaced = &*self.disk_name(&entry.name)?;
                     let is_same_file = entry.stat.key() == file.link.key;
                     self.replacing(file, &entry, run, || {
@@ -90,7 +90,7 @@ impl Posix {
                 respell(&parent.directory, &self.disk_name(&entry.name)?, name)
             }
             Some(entry) => {
-                self.check_replaceable(file, &entry, replace.into(), run)?;
+                self.check_replaceable(file, (&parent, &entry), replace.into(), run)?;
                 let replaced = &*self.disk_name(&entry.name)?;
                 self.replacing(file, &entry, run, || {
                     link_over(file, &parent.directory, replaced, name)
@@ -275,7 +275,7 @@ impl Posix {
     fn check_replaceable(
         &self,
         file: &OpenFile,
-        entry: &Entry,
+        (parent, entry): (&Parent, &Entry),
         replace: Replace,
         run: Run<'_>,
     ) -> Step<()> {
@@ -296,7 +296,7 @@ impl Posix {
         if is_directory || is_protected {
             return Err(Status::ACCESS_DENIED.into());
         }
-        Ok(())
+        self.check_replaced(file_ref, parent, run)
     }
 
     /// Checks that a name still refers to the opened file. Another process may replace the file

@@ -76,13 +76,15 @@ impl Posix {
         if plan.share != self.share {
             return Err(Status::INVALID_PARAMETER.into());
         }
-        identity::assume(&plan.token)?;
-        let root = self.root(&plan.token, effort)?;
+        let token = self.credentials(&plan.token);
+        identity::assume(token)?;
+        let root = self.root(token, effort)?;
         if self.options.large_streams {
             self.sweeps.start_if_due(&root);
         }
         let run = Run {
-            token: &plan.token,
+            token,
+            user: &plan.token,
             root: &root,
             effort,
         };
@@ -298,7 +300,7 @@ impl Posix {
             parent: (!target.location.is_root()).then_some(parent),
             may_remove,
         };
-        if let Some(Decided { granted, maximal }) = self.decide(plan, subject) {
+        if let Some(Decided { granted, maximal }) = self.decide(plan, subject, run) {
             return Ok(Rights {
                 granted: granted?,
                 implied: plan.implied_access,
@@ -399,7 +401,8 @@ impl Posix {
         let path = location.path.clone();
         let access = granted | implied;
         let file = OpenFile {
-            token: plan.token.clone(),
+            token: run.token.clone(),
+            user: plan.token.clone(),
             access,
             key: metadata.key,
             volume,
@@ -485,7 +488,7 @@ impl Posix {
             name: name.to_owned(),
             path,
         };
-        let token = identity::effective(run.token);
+        let token = identity::effective(run.user);
         let has = Permissions::of(&token, &metadata);
         let maximal = match descriptor.filter(|_| !token.is_root()) {
             Some(descriptor) => {
@@ -586,7 +589,7 @@ impl Posix {
             created: Some(super::basic::now()),
         };
         keep(file_ref, info);
-        self.secure(plan, file_ref, inherits)
+        self.secure(plan, file_ref, inherits, run)
     }
 }
 

@@ -20,6 +20,7 @@ use wire::access::AccessMask;
 use wire::security::{SecurityDescriptor, SecurityInformation};
 
 use super::Posix;
+use super::directory::Run;
 use super::file::OpenFile;
 use super::file_ref::FileRef;
 use super::stat::{as_server, or_as_server, stat};
@@ -90,10 +91,11 @@ impl Posix {
             descriptor,
             fingerprint,
         } = NtAcl::decode(&read_attribute(file, name).ok()??)?;
-        let fits = fingerprint.is_none_or(|stored| {
-            let lists = Lists::of(file, metadata);
-            stored == lists.fingerprint(metadata)
-        });
+        let fits = self.has_service_account()
+            || fingerprint.is_none_or(|stored| {
+                let lists = Lists::of(file, metadata);
+                stored == lists.fingerprint(metadata)
+            });
         fits.then_some(descriptor)
     }
 
@@ -109,12 +111,17 @@ impl Posix {
     }
 
     /// The descriptor of a file that clients see: the stored one, else one for its permissions.
-    fn descriptor_of(&self, file: FileRef<'_>, metadata: &Metadata) -> SecurityDescriptor {
+    pub(super) fn descriptor_of(
+        &self,
+        file: FileRef<'_>,
+        metadata: &Metadata,
+    ) -> SecurityDescriptor {
         let stored = self.stored_descriptor(file, metadata);
         stored.unwrap_or_else(|| Lists::of(file, metadata).describe(metadata, &*self.accounts))
     }
 
-    /// The rights that a descriptor grants to a user.
+    /// The rights that a descriptor grants to a user. With a service account, the owner of a file
+    /// in Unix is no user.
     pub(super) fn granted(
         &self,
         descriptor: &SecurityDescriptor,
@@ -122,30 +129,47 @@ impl Posix {
         owners: Owners,
     ) -> AccessMask {
         let descriptor = accounts::with_unix_sids(&*self.accounts, descriptor);
-        security::granted(&descriptor, token, owners)
+        security::granted(&descriptor, token, self.counting(owners))
     }
 
-    pub(super) fn set_security(&self, file: &OpenFile, change: &SecurityChange) -> Step<Outcome> {
-        self.change_security(file.file_ref(), change)?;
+    /// The owners of a file in Unix, as far as they are users.
+    fn counting(&self, owners: Owners) -> Owners {
+        match self.has_service_account() {
+            true => Owners::NONE,
+            false => owners,
+        }
+    }
+
+    pub(super) fn set_security(
+        &self,
+        file: &OpenFile,
+        change: &SecurityChange,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
+        self.change_security(file.file_ref(), change, run)?;
         Ok(Outcome::Done)
     }
 
-    /// Replaces parts of the descriptor of a file, and changes the permissions accordingly. Returns
-    /// the new descriptor.
+    /// Replaces parts of the descriptor of a file, and changes the permissions accordingly; with a
+    /// service account, only the descriptor. Returns the new descriptor.
     pub(super) fn change_security(
         &self,
         file: FileRef<'_>,
         change: &SecurityChange,
+        run: Run<'_>,
     ) -> Step<SecurityDescriptor> {
         let metadata = self.current(file)?;
         let current = self.descriptor_of(file, &metadata);
         let new = security::apply(&current, change);
         let of_unix = accounts::with_unix_sids(&*self.accounts, &new);
         let current = accounts::with_unix_sids(&*self.accounts, &current);
-        let owners = check_owners(file.token, (&current, &of_unix), &metadata)?;
-        change_owners(file, &metadata, owners)?;
-        if change.parts.contains(SecurityInformation::DACL) {
-            change_lists(file, &of_unix, owners, metadata.is_directory())?;
+        let owners = self.counting(owners(&metadata));
+        let owners = check_owners(run.user, (&current, &of_unix), owners)?;
+        if !self.has_service_account() {
+            change_owners(file, &metadata, owners)?;
+            if change.parts.contains(SecurityInformation::DACL) {
+                change_lists(file, &of_unix, owners, metadata.is_directory())?;
+            }
         }
         let metadata = self.current(file)?;
         self.store_descriptor(file, &new, &metadata)?;
@@ -153,15 +177,18 @@ impl Posix {
     }
 
     /// Stores a descriptor with the hash of the present permissions. A file system or a process
-    /// that cannot store it keeps the permissions alone.
-    fn store_descriptor(
+    /// that cannot store it keeps the permissions alone; with a service account it fails.
+    pub(super) fn store_descriptor(
         &self,
         file: FileRef<'_>,
         descriptor: &SecurityDescriptor,
         metadata: &Metadata,
     ) -> Step<()> {
         if !self.may_have_descriptor(file, metadata) {
-            return Ok(());
+            return match self.has_service_account() {
+                true => Err(Status::NOT_SUPPORTED.into()),
+                false => Ok(()),
+            };
         }
         let lists = Lists::of(file, metadata);
         let fingerprint = lists.fingerprint(metadata);
@@ -174,6 +201,11 @@ impl Posix {
         let write = || write_attribute(file, name, &value);
         match or_as_server(file.token, write) {
             Ok(()) => Ok(()),
+            Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP))
+                if self.has_service_account() =>
+            {
+                Err(status(errno, Context::Attributes).into())
+            }
             Err(Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP) => {
                 tracing::debug!(name, "cannot store a security descriptor");
                 Ok(())
@@ -196,9 +228,8 @@ impl Posix {
 fn check_owners(
     token: &Token,
     (current, new): (&SecurityDescriptor, &SecurityDescriptor),
-    metadata: &Metadata,
+    mut owners: Owners,
 ) -> Result<Owners, Status> {
-    let mut owners = owners(metadata);
     let may_be = |sid| token.is_root() || token.has_sid(sid);
     if let Some(owner) = new.owner.as_ref().filter(|_| new.owner != current.owner) {
         let uid = owner.to_unix_user();

@@ -4,6 +4,7 @@
 //! inheritable entries in its directory's DACL gets none: its permissions follow from the mode.
 
 use wire::Status;
+use wire::access::AccessMask;
 use wire::security::{Ace, AceFlags, Acl, DescriptorControl, SecurityDescriptor, Sid};
 
 /// The flags that say which access an entry of a SACL logs.
@@ -88,6 +89,27 @@ fn inherited_list(
         }
     }
     Ok((!list.aces().is_empty()).then_some(list))
+}
+
+/// Returns the whole descriptor of a new file from what it inherits. Without a list to inherit, its
+/// owner and SYSTEM get full access, as by the default list of a token of Windows.
+pub(crate) fn with_default_list(
+    inherited: Option<SecurityDescriptor>,
+    creator: Creator,
+) -> SecurityDescriptor {
+    let mut descriptor = inherited.unwrap_or_default();
+    descriptor.control |= DescriptorControl::SELF_RELATIVE | DescriptorControl::DACL_PRESENT;
+    descriptor.owner = Some(creator.owner);
+    descriptor.group = Some(creator.group);
+    descriptor.dacl.get_or_insert_with(|| {
+        let mut dacl = Acl::new();
+        for sid in [creator.owner, Sid::LOCAL_SYSTEM] {
+            let ace = Ace::allow(sid, AccessMask::FILE_ALL_ACCESS, AceFlags::NONE);
+            assert!(dacl.push(ace), "two entries fit in a list");
+        }
+        dacl
+    });
+    descriptor
 }
 
 /// The entries that a new file inherits from one entry: none, one, or two for a directory that
@@ -265,7 +287,7 @@ mod tests {
         let mut dacl = Acl::new();
         let mut user = 0;
         let flags = AceFlags::OBJECT_INHERIT | AceFlags::CONTAINER_INHERIT;
-        let mask = wire::access::AccessMask(1);
+        let mask = AccessMask(1);
         assert!(dacl.push(Ace::allow(Sid::CREATOR_OWNER, mask, flags)));
         while dacl.push(Ace::deny(Sid::unix_user(user), mask, flags)) {
             user += 1;

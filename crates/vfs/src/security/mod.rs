@@ -21,7 +21,7 @@ mod unix;
 pub(crate) use access::granted;
 pub(crate) use change::{apply, change_of_inherited, change_of_new};
 pub(crate) use fingerprint::{Permissions, fingerprint};
-pub(crate) use inherit::{Creator, inherited};
+pub(crate) use inherit::{Creator, inherited, with_default_list};
 pub(crate) use ntacl::{MAX_LEN as NTACL_MAX, NtAcl};
 pub(crate) use owners::Owners;
 pub(crate) use posix_acl::{ACCESS as ACCESS_LIST, DEFAULT as DEFAULT_LIST, PosixAcl};

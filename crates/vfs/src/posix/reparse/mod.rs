@@ -118,10 +118,13 @@ impl Posix {
         path: &SharePath,
         effort: Effort,
     ) -> Step<Outcome> {
+        let user = token;
+        let token = self.credentials(user);
         identity::assume(token)?;
         let root = &self.root(token, effort)?;
         let run = Run {
             token,
+            user,
             root,
             effort,
         };

@@ -13,6 +13,7 @@ use crate::errno::{Context, status};
 use crate::posix::Posix;
 use crate::posix::directory::Run;
 use crate::posix::open::Prepared;
+use crate::rights::WRITE_DATA;
 use crate::{Effort, Step};
 use proto::file::FileKind;
 
@@ -64,6 +65,10 @@ impl Posix {
             (Some(_), Existing::Create) => return Err(Status::OBJECT_NAME_COLLISION.into()),
             (Some(found), _) => (found, false),
             (None, Existing::Open) => return Err(Status::OBJECT_NAME_NOT_FOUND.into()),
+            // The kernel checks the permissions of the service account only.
+            (None, _) if self.has_service_account() && !opened.maximal.intersects(WRITE_DATA) => {
+                return Err(Status::ACCESS_DENIED.into());
+            }
             (None, _) => create(base, name)?,
         };
         let stream = self.streams.share(file.key, found.name);
