@@ -31,7 +31,7 @@ pub mod rights;
 mod security;
 mod table;
 
-pub use self::denial::{Denial, Permission};
+pub use self::denial::{Denial, DescriptorDenial, Permission};
 pub use self::direct_io_gate::DirectWriteGuard;
 
 use std::os::fd::OwnedFd;

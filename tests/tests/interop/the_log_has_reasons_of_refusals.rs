@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use smbeam_tests::lab::{Lab, Missing};
+use smbeam_tests::samba_tools::SambaTools;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::smbclient::{Protection, Smbclient};
 use smbeam_tests::subject::{ALICE, BOB, Plan, Server, Share, Subject};
@@ -15,6 +16,7 @@ use smbeam_tests::{tests, wait};
 tests!(
     required_encryption_is_the_reason,
     a_denied_access_has_path_and_permissions,
+    a_denied_access_has_the_entry_of_the_descriptor,
 );
 
 /// Time in which a line appears in the log.
@@ -128,6 +130,34 @@ fn a_denied_access_has_path_and_permissions() -> Result<()> {
             "user=alice",
             "share=private",
             "key=share.users",
+        ],
+    )?;
+    Ok(())
+}
+
+fn a_denied_access_has_the_entry_of_the_descriptor() -> Result<()> {
+    check_subject()?;
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("denials")?;
+    let directory = scratch.open_directory("share")?;
+    let server = Server::start(&lab, Plan::sharing(&directory))?;
+    let client = Smbclient::new(&lab, &server);
+    let bob = client.clone().user(BOB);
+    bob.run("put /etc/hostname listed")?;
+    let tools = SambaTools::new(&lab, &server).user(BOB);
+    let entry = "ACL:S-1-22-1-2001:DENIED/0x0/0x00000002";
+    tools.smbcacls("listed", &["-a", entry])?;
+    tools.smbcacls("listed", &["-a", "ACL:S-1-22-1-2001:ALLOWED/0x0/READ"])?;
+    let denied = client.try_run("put /etc/hostname listed")?;
+    ensure!(denied.text.contains("ACCESS_DENIED"), "{denied}");
+    line(
+        &server,
+        &[
+            "access denied",
+            "user=alice",
+            "path=/listed",
+            "missing=descriptor",
+            "entry 1 denies S-1-22-1-2001",
         ],
     )?;
     Ok(())

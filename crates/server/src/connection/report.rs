@@ -6,7 +6,8 @@ use std::sync::Arc;
 use proto::login::{Account, AccountKind};
 use proto::report::{AccessDenied, LoginRefusal, NeededAccess, Report, ShareRefusal};
 use tracing::{Level, enabled, info, warn};
-use vfs::{Denial, FileSystem};
+use vfs::{Denial, DescriptorDenial, FileSystem};
+use wire::access::AccessMask;
 
 use super::{Connection, State};
 use crate::log::UNLIMITED;
@@ -82,6 +83,9 @@ struct Explanation {
     denied_by: String,
     /// The missing permission.
     missing: String,
+    /// The rights that the descriptor refuses, and the entry that denies them; empty if it refuses
+    /// none.
+    descriptor: String,
     /// Permissions in octal digits.
     mode: String,
     /// Owner and group, as `user:group`.
@@ -101,6 +105,7 @@ impl Explanation {
         let Denial {
             path,
             missing,
+            by_descriptor,
             mode,
             uid,
             gid,
@@ -117,7 +122,12 @@ impl Explanation {
             path: shown(needs.first()?.0.as_str()),
             access: accesses.join(","),
             denied_by: shown(path.as_str()),
-            missing: missing.map_or("none".to_owned(), |missing| missing.to_string()),
+            missing: match (missing, &by_descriptor) {
+                (Some(missing), _) => missing.to_string(),
+                (None, Some(_)) => "descriptor".to_owned(),
+                (None, None) => "none".to_owned(),
+            },
+            descriptor: by_descriptor.map(refusal).unwrap_or_default(),
             mode: format!("{:04o}", mode & 0o7777),
             owner: format!("{}:{}", user_name(uid), group_name(gid)),
         })
@@ -133,13 +143,46 @@ impl Explanation {
             access,
             denied_by,
             missing,
+            descriptor,
             mode,
             owner,
         } = self;
+        let descriptor = (!descriptor.is_empty()).then_some(descriptor);
         info!(
-            %peer, %transport, user, unix, share, path, access, denied_by, missing, mode, owner,
-            "access denied"
+            %peer, %transport, user, unix, share, path, access, denied_by, missing, descriptor,
+            mode, owner, "access denied"
         );
+    }
+}
+
+/// The refusal of a descriptor in words.
+fn refusal(denial: DescriptorDenial) -> String {
+    let DescriptorDenial { rights, entry } = denial;
+    let names = [
+        (AccessMask::FILE_READ_DATA, "read"),
+        (AccessMask::FILE_WRITE_DATA, "write"),
+        (AccessMask::FILE_APPEND_DATA, "append"),
+        (AccessMask::FILE_EXECUTE, "execute"),
+        (AccessMask::FILE_READ_EA, "read-ea"),
+        (AccessMask::FILE_WRITE_EA, "write-ea"),
+        (AccessMask::FILE_DELETE_CHILD, "delete-child"),
+        (AccessMask::FILE_READ_ATTRIBUTES, "read-attributes"),
+        (AccessMask::FILE_WRITE_ATTRIBUTES, "write-attributes"),
+        (AccessMask::DELETE, "delete"),
+        (AccessMask::READ_CONTROL, "read-permissions"),
+        (AccessMask::WRITE_DAC, "change-permissions"),
+        (AccessMask::WRITE_OWNER, "take-ownership"),
+        (AccessMask::SYNCHRONIZE, "synchronize"),
+    ];
+    let named = names.iter().filter(|(right, _)| rights.contains(*right));
+    let named: Vec<&str> = named.map(|(_, name)| *name).collect();
+    let named = match named.is_empty() {
+        true => format!("{:#x}", rights.0),
+        false => named.join(","),
+    };
+    match entry {
+        Some((number, sid)) => format!("{named}: entry {number} denies {sid}"),
+        None => format!("{named}: no entry allows it"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finds the file or directory with the Unix permissions that refuse an access.
+//! Finds the file or directory with the Unix permissions or the descriptor that refuse an access.
 //!
 //! The server looks up the path with its own credentials, then asks the kernel for the permissions
 //! of the user on each directory of the path and on the file. So access control lists count too.
@@ -15,10 +15,12 @@ use wire::access::AccessMask;
 
 use super::Posix;
 use super::directory::{Parent, Run};
+use super::file_ref::FileRef;
 use super::open::with_kernel_permissions;
+use super::security::owners;
 use super::stat::{Stat, kind_of};
 use crate::rights::{Permissions, STICKY};
-use crate::{Denial, Effort, Permission, Step, Stop, identity};
+use crate::{Denial, DescriptorDenial, Effort, Permission, Step, Stop, identity};
 
 /// Rights that need the permission to read.
 const READS: AccessMask = AccessMask(AccessMask::FILE_READ_DATA.0 | AccessMask::FILE_READ_EA.0);
@@ -55,6 +57,8 @@ impl Posix {
             root: &root,
             effort: Effort::Blocking,
         };
+        // With a service account, the permissions of that account apply.
+        let token = &Arc::clone(self.credentials(token));
         let denials = needs
             .iter()
             .filter_map(|(path, access)| self.denial_of(token, path, *access, run).ok());
@@ -85,7 +89,8 @@ impl Posix {
         }
         let directory = Found::directory(&parent);
         if path.is_root() {
-            return Ok(denial_on(token, &directory, None, access));
+            let denial = self.descriptor_denial(&directory, None, access, run);
+            return Ok(denial.unwrap_or_else(|| denial_on(token, &directory, None, access)));
         }
         if let Some(denial) = refusal(token, &directory, Permission::Search) {
             return Ok(denial);
@@ -98,12 +103,72 @@ impl Posix {
                     fd: &entry.fd,
                     stat: &entry.stat,
                 };
-                Ok(denial_on(token, &found, Some(&directory), access))
+                let denial = self.descriptor_denial(&found, Some(&directory), access, run);
+                Ok(denial.unwrap_or_else(|| denial_on(token, &found, Some(&directory), access)))
             }
-            None => Ok(
-                change_denial(token, &directory, None).unwrap_or_else(|| directory.denial(None))
-            ),
+            None => {
+                let add = NeededAccess::Add;
+                let denial = self.descriptor_denial(&directory, None, add, run);
+                let denial = denial.or_else(|| change_denial(token, &directory, None));
+                Ok(denial.unwrap_or_else(|| directory.denial(None)))
+            }
         }
+    }
+
+    /// The denial if the descriptor of a file or directory refuses the access.
+    fn descriptor_denial(
+        &self,
+        found: &Found<'_>,
+        directory: Option<&Found<'_>>,
+        access: NeededAccess,
+        run: Run<'_>,
+    ) -> Option<Denial> {
+        let needed = match access {
+            NeededAccess::Open(access) => access
+                .without(AccessMask::MAXIMUM_ALLOWED)
+                .without(AccessMask::FILE_READ_ATTRIBUTES),
+            NeededAccess::Add => AccessMask::FILE_ADD_FILE,
+            NeededAccess::Remove => AccessMask::DELETE,
+        };
+        let mut denial = self.refused_rights(found, needed, run)?;
+        // The directory may grant the deletion of its entries.
+        let deletes = directory.filter(|_| denial.rights.contains(AccessMask::DELETE));
+        let refused = deletes
+            .map(|directory| self.refused_rights(directory, AccessMask::FILE_DELETE_CHILD, run));
+        if refused.is_some_and(|refused| refused.is_none()) {
+            denial.rights = denial.rights.without(AccessMask::DELETE);
+        }
+        (!denial.rights.is_empty()).then(|| Denial {
+            by_descriptor: Some(denial),
+            ..found.denial(None)
+        })
+    }
+
+    /// The rights that the deciding descriptor of a file does not grant to the user.
+    fn refused_rights(
+        &self,
+        found: &Found<'_>,
+        needed: AccessMask,
+        run: Run<'_>,
+    ) -> Option<DescriptorDenial> {
+        let user = identity::effective(run.user);
+        let near = &run.root.volume;
+        let file = FileRef {
+            fd: found.fd,
+            volume: &self.volumes.find(found.fd, found.stat, near, run.token),
+            is_path: true,
+            token: run.token,
+            may_set_attributes: false,
+        };
+        let metadata = self.metadata_with(file.volume, found.stat, None, "");
+        let descriptor = self.deciding_descriptor(file, &metadata)?;
+        let owners = owners(&metadata);
+        let rights = needed.without(self.granted(&descriptor, &user, owners));
+        if user.is_root() || rights.is_empty() {
+            return None;
+        }
+        let entry = self.first_denial(&descriptor, &user, owners, rights);
+        Some(DescriptorDenial { rights, entry })
     }
 }
 
@@ -197,6 +262,7 @@ impl<'a> Found<'a> {
         Denial {
             path: self.path.clone(),
             missing,
+            by_descriptor: None,
             mode: self.stat.0.stx_mode.into(),
             uid: self.stat.0.stx_uid,
             gid: self.stat.0.stx_gid,

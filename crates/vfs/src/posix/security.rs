@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, Gid, Uid, XattrFlags, chownat};
 use rustix::io::Errno;
 use wire::Status;
 use wire::access::AccessMask;
-use wire::security::{SecurityDescriptor, SecurityInformation};
+use wire::security::{SecurityDescriptor, SecurityInformation, Sid};
 
 use super::Posix;
 use super::directory::Run;
@@ -130,6 +130,18 @@ impl Posix {
     ) -> AccessMask {
         let descriptor = accounts::with_unix_sids(&*self.accounts, descriptor);
         security::granted(&descriptor, token, self.counting(owners))
+    }
+
+    /// The entry that denies rights to a user. See [`security::first_denial`].
+    pub(super) fn first_denial(
+        &self,
+        descriptor: &SecurityDescriptor,
+        token: &Token,
+        owners: Owners,
+        rights: AccessMask,
+    ) -> Option<(usize, Sid)> {
+        let descriptor = accounts::with_unix_sids(&*self.accounts, descriptor);
+        security::first_denial(&descriptor, token, self.counting(owners), rights)
     }
 
     /// The owners of a file in Unix, as far as they are users.

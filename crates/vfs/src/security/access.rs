@@ -30,36 +30,76 @@ pub(crate) fn granted(
     token: &Token,
     owners: Owners,
 ) -> AccessMask {
-    let mut sids: Vec<Sid> = token.sids().collect();
-    if token.uid == owners.uid {
-        sids.extend(descriptor.owner);
-    }
-    if token.has_group(owners.gid) {
-        sids.extend(descriptor.group);
-    }
-    sids.sort_unstable();
-    let has = |sid: &Sid| sids.binary_search(sid).is_ok();
-    let is_owner = descriptor.owner.as_ref().is_some_and(has);
+    let holder = Holder::of(descriptor, token, owners);
     let Some(dacl) = &descriptor.dacl else {
         let is_null = descriptor.control.contains(DescriptorControl::DACL_PRESENT);
-        return match (is_null, is_owner) {
+        return match (is_null, holder.is_owner) {
             (true, _) => AccessMask::FILE_ALL_ACCESS,
             (false, true) => OF_OWNER,
             (false, false) => AccessMask::NONE,
         };
     };
-    let mut entries = dacl.aces().iter().filter_map(Entry::of);
-    let restricts_owner = entries.any(|entry| entry.sid == Sid::OWNER_RIGHTS);
-    let implicit = match is_owner && !restricts_owner {
+    let implicit = match holder.owner_administers {
         true => OF_OWNER,
         false => AccessMask::NONE,
     };
-    let owner_administers = is_owner && !restricts_owner;
-    evaluate(dacl, implicit, |Entry { sid, allows, .. }| {
-        has(sid)
-            || (is_owner && *sid == Sid::OWNER_RIGHTS)
-            || (owner_administers && *allows && is_foreign(sid))
+    evaluate(dacl, implicit, |entry| holder.has_entry(entry))
+}
+
+/// Returns the first entry that denies the user one of these rights: its number in the DACL, from
+/// 1, and its SID. `None` if no entry denies them, and none allows them either.
+pub(crate) fn first_denial(
+    descriptor: &SecurityDescriptor,
+    token: &Token,
+    owners: Owners,
+    rights: AccessMask,
+) -> Option<(usize, Sid)> {
+    let holder = Holder::of(descriptor, token, owners);
+    let entries = descriptor.dacl.iter().flat_map(Acl::aces);
+    let mut numbered = (1..).zip(entries.map(Entry::of));
+    numbered.find_map(|(number, entry)| {
+        let entry = entry.filter(|entry| !entry.allows && entry.mask.intersects(rights))?;
+        holder.has_entry(&entry).then_some((number, entry.sid))
     })
+}
+
+/// The user in the access check of one descriptor.
+struct Holder {
+    /// Sorted.
+    sids: Vec<Sid>,
+    is_owner: bool,
+    /// Whether the user has the rights of an owner that no entry restricts.
+    owner_administers: bool,
+}
+
+impl Holder {
+    fn of(descriptor: &SecurityDescriptor, token: &Token, owners: Owners) -> Self {
+        let mut sids: Vec<Sid> = token.sids().collect();
+        if token.uid == owners.uid {
+            sids.extend(descriptor.owner);
+        }
+        if token.has_group(owners.gid) {
+            sids.extend(descriptor.group);
+        }
+        sids.sort_unstable();
+        let has = |sid: &Sid| sids.binary_search(sid).is_ok();
+        let is_owner = descriptor.owner.as_ref().is_some_and(has);
+        let entries = descriptor.dacl.iter().flat_map(Acl::aces);
+        let mut entries = entries.filter_map(Entry::of);
+        let restricts_owner = entries.any(|entry| entry.sid == Sid::OWNER_RIGHTS);
+        Self {
+            sids,
+            is_owner,
+            owner_administers: is_owner && !restricts_owner,
+        }
+    }
+
+    /// Whether an entry counts for the user.
+    fn has_entry(&self, Entry { sid, allows, .. }: &Entry) -> bool {
+        self.sids.binary_search(sid).is_ok()
+            || (self.is_owner && *sid == Sid::OWNER_RIGHTS)
+            || (self.owner_administers && *allows && is_foreign(sid))
+    }
 }
 
 /// Whether a SID stands for an account that this server does not have: those of another machine or
@@ -146,6 +186,19 @@ mod tests {
         assert_eq!(rights("D:(A;;FA;;;WD)(D;;FW;;;ALICE)").0, 0x001F_01FF);
         let twice = "D:(A;;0x3;;;ALICE)(D;;0x6;;;WD)(A;;0xC;;;GROUP)";
         assert_eq!(rights(twice).0, 0x3 | 0x8);
+    }
+
+    #[test]
+    fn the_denying_entry_is_found() {
+        let token = Token::new(ALICE, 100, vec![24]);
+        let denial = |sddl: &str, rights| {
+            let descriptor = sddl.parse().expect("SDDL");
+            first_denial(&descriptor, &token, OTHERS, AccessMask(rights))
+        };
+        let list = "D:(A;;FR;;;WD)(D;;0x2;;;AN)(D;IO;0x2;;;WD)(D;;0x6;;;AU)";
+        assert_eq!(denial(list, 0x2), Some((4, Sid::AUTHENTICATED_USERS)));
+        assert_eq!(denial(list, 0x8), None);
+        assert_eq!(denial("D:", 0x2), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod owners;
 mod posix_acl;
 mod unix;
 
-pub(crate) use access::granted;
+pub(crate) use access::{first_denial, granted};
 pub(crate) use change::{apply, change_of_inherited, change_of_new};
 pub(crate) use fingerprint::{Permissions, fingerprint};
 pub(crate) use inherit::{Creator, inherited, with_default_list};
