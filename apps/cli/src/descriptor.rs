@@ -2,13 +2,30 @@
 
 use smbeam_client::{DescriptorControl, SecurityDescriptor, SecurityInformation, Wait as _};
 
-use crate::failure::Outcome;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
 use crate::file_path::RemotePath;
 
 /// The parts that every user may see and copy: owner, group and DACL.
 pub(crate) const PARTS: SecurityInformation = SecurityInformation(
     SecurityInformation::OWNER.0 | SecurityInformation::GROUP.0 | SecurityInformation::DACL.0,
 );
+
+/// Checks that the server keeps access control lists of the file.
+///
+/// # Errors
+/// It does not, or does not report it.
+pub(crate) fn check(path: &RemotePath) -> Outcome {
+    let volume = path.share.volume_of(&path.path).wait();
+    let volume = volume.map_err(path.failed())?;
+    match volume.keeps_access_lists {
+        true => Ok(()),
+        false => {
+            let reason = "the server keeps no access control lists for this file system";
+            Err(Failure::new(Exit::Failed, path, reason))
+        }
+    }
+}
 
 /// Queries `parts` of the descriptor.
 pub(crate) fn of(path: &RemotePath, parts: SecurityInformation) -> Outcome<SecurityDescriptor> {

@@ -218,6 +218,9 @@ pub struct Volume {
     pub label: String,
     /// Name of the file system, for example `NTFS`.
     pub filesystem: String,
+    /// Whether the server keeps access control lists of files (FILE_PERSISTENT_ACLS). Without them,
+    /// servers report lists that mean nothing, and may ignore changes. \[MS-FSCC\] 2.5.1
+    pub keeps_access_lists: bool,
 }
 
 /// Converts a time of the protocol to a time of the system.

@@ -12,7 +12,7 @@ use wire::access::{AccessMask, FileAttributes};
 use wire::fscc::{
     FileAttributeTagInformation, FileDispositionInformation, FileFsAttributeInformation,
     FileFsFullSizeInformation, FileFsVolumeInformation, FileInfoClass, FileInternalInformation,
-    FileRenameInformation, FsInfoClass, InfoType,
+    FileRenameInformation, FileSystemAttributes, FsInfoClass, InfoType,
 };
 use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{Status, TreeId, Utf16};
@@ -609,6 +609,9 @@ fn volume(replies: &[Reply]) -> Result<Volume, Cause> {
         serial: label.serial_number,
         label: label.label.decode().unwrap_or_default(),
         filesystem: kind.file_system_name.decode().unwrap_or_default(),
+        keeps_access_lists: kind
+            .attributes
+            .contains(FileSystemAttributes::PERSISTENT_ACLS),
     })
 }
 

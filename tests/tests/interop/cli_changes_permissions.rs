@@ -5,7 +5,10 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use smbeam_tests::client::Client;
+use smbeam_tests::lab::Lab;
+use smbeam_tests::scratch::Scratch;
 use smbeam_tests::stage::Stage;
+use smbeam_tests::subject::{Plan, Server, Subject};
 use smbeam_tests::tests;
 
 tests!(
@@ -14,6 +17,7 @@ tests!(
     trees_are_changed_and_searched,
     descriptors_are_copied,
     errors_are_those_of_other_commands,
+    a_server_without_lists_is_reported,
 );
 
 /// A descriptor that servers keep as it is: of bob, by the Unix id that every server knows.
@@ -184,5 +188,26 @@ fn errors_are_those_of_other_commands() -> Result<()> {
         &["reading"],
     )?;
     client.fail(&["acl", "find", "{}tree"], 2, &["--sid"])?;
+    Ok(())
+}
+
+/// smbd reports a list that means nothing, and a change of it as a success.
+fn a_server_without_lists_is_reported() -> Result<()> {
+    let lab = Lab::find()?;
+    let scratch = Scratch::new("acl-none")?;
+    let mut plan = Plan::sharing(&scratch.open_directory("share")?);
+    plan.samba_globals.push("nt acl support = no".to_owned());
+    let server = Server::start_as(Subject::Samba, Some(&lab), None, plan)?;
+    let client = &Client::over("tcp", &server)?;
+    make_files(client)?;
+    let grant = "Everyone:read";
+    for arguments in [
+        &["acl", "get", "{}tree/a"][..],
+        &["acl", "set", "--grant", grant, "{}tree/a"],
+        &["acl", "copy", "{}tree/a", "{}tree/b"],
+        &["acl", "find", "--sid", "Everyone", "{}tree"],
+    ] {
+        client.fail(arguments, 1, &["tree", "keeps no access control lists"])?;
+    }
     Ok(())
 }

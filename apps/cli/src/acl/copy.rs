@@ -43,6 +43,7 @@ pub(super) fn run(arguments: &Arguments, report: &Report) {
 fn copy(arguments: &Arguments, connector: &Connector, report: &Report) -> Outcome {
     let source = connector.remote_path(&arguments.source)?;
     let target = connector.remote_path(&arguments.target)?;
+    descriptor::check(&target)?;
     let lines = Mutex::new(Lines::new());
     walk::tree(&source, arguments.recursive, report, &|path, _| {
         let below = path.path[source.path.len()..].trim_start_matches('/');

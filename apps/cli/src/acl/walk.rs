@@ -1,6 +1,7 @@
 //! The files of a tree, several directories at the same time.
 
 use crate::connect::{ConnectArguments, Connector};
+use crate::descriptor;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, FileInfo, FilePath, Kind, RemotePath};
@@ -40,9 +41,9 @@ pub(super) fn trees(
     }
 }
 
-/// Calls `each` for the file or directory, and with `is_recursive` for everything below it. A
-/// directory comes before its entries. Links are skipped: a descriptor of a link would be that of
-/// its target.
+/// Calls `each` for the file or directory, and with `is_recursive` for everything below it. Fails
+/// if the server keeps no access control lists. A directory comes before its entries. Links are
+/// skipped: a descriptor of a link would be that of its target.
 pub(super) fn tree(
     path: &RemotePath,
     is_recursive: bool,
@@ -50,6 +51,7 @@ pub(super) fn tree(
     each: &(dyn Fn(&RemotePath, &FileInfo) -> Outcome + Sync),
 ) -> Outcome {
     let info = FilePath::Remote(path.clone()).info(true)?;
+    descriptor::check(path)?;
     let first = vec![Job {
         path: path.clone(),
         info,
