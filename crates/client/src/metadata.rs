@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use proto::client::request::Attributes;
 use wire::FileTime;
 use wire::access::FileAttributes;
-use wire::fscc::{DirectoryEntry, FileBasicInformation};
+use wire::fscc::{DirectoryEntry, FileBasicInformation, FileStandardInformation};
 use wire::reparse::ReparseTag;
 
 /// Metadata of a file or directory on a server.
@@ -32,6 +32,9 @@ pub struct Metadata {
     /// Tag of the reparse point: the kind of its data. `NONE` for a file without one. `None` if the
     /// file has one and the query did not ask for its tag.
     pub reparse_tag: Option<ReparseTag>,
+    /// Number of hard links (names) of the file. `None` if the server does not report it, or if the
+    /// query did not ask for it: listings do not.
+    pub links: Option<u32>,
 }
 
 /// The bit of a tag that says that the file stands for another name (name surrogate): a symbolic
@@ -99,7 +102,13 @@ impl Metadata {
                 true => None,
                 false => Some(ReparseTag::NONE),
             },
+            links: None,
         }
+    }
+
+    /// Takes the number of links from a response. A server without hard links refuses the query.
+    pub(crate) fn set_links(&mut self, standard: Option<FileStandardInformation>) {
+        self.links = standard.map(|standard| standard.number_of_links);
     }
 
     pub(crate) fn from_entry(entry: &DirectoryEntry<'_>) -> Self {

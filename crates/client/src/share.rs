@@ -12,7 +12,7 @@ use wire::access::{AccessMask, FileAttributes};
 use wire::fscc::{
     FileAttributeTagInformation, FileDispositionInformation, FileFsAttributeInformation,
     FileFsFullSizeInformation, FileFsVolumeInformation, FileInfoClass, FileInternalInformation,
-    FileRenameInformation, FileSystemAttributes, FsInfoClass, InfoType,
+    FileRenameInformation, FileStandardInformation, FileSystemAttributes, FsInfoClass, InfoType,
 };
 use wire::tree_connect::{ShareFlags, ShareType};
 use wire::{Status, TreeId, Utf16};
@@ -240,9 +240,15 @@ impl Share {
             FileInfoClass::INTERNAL.0,
             FileInternalInformation::LEN as u32,
         );
+        let standard = query(
+            InfoType::FILE,
+            FileInfoClass::STANDARD.0,
+            FileStandardInformation::LEN as u32,
+        );
         let mut walk = LinkWalk::new(self.place(), path)?;
         let (created, mut replies) = loop {
-            let steps = compound_at(walk.path().to_owned(), &options, vec![number.clone()]);
+            let queries = vec![number.clone(), standard.clone()];
+            let steps = compound_at(walk.path().to_owned(), &options, queries);
             let done = self.start(steps, Memory::None).await;
             let mut replies = done
                 .replies
@@ -261,6 +267,9 @@ impl Share {
         };
         let number = number.map(|number| number.index_number);
         let mut metadata = Metadata::from_attributes(&created.attributes, number);
+        if let Some(Ok(Reply::Output(bytes, _))) = replies.next() {
+            metadata.set_links(FileStandardInformation::decode(&bytes).ok());
+        }
         if metadata.has_unknown_tag() {
             let tag = self.reparse_tag(walk.path(), &options).await;
             metadata.set_tag(tag.map_err(|cause| cause.of("query", path))?);
@@ -385,6 +394,21 @@ impl Share {
         self.alone("rename", from, &options, vec![step]).await?;
         self.has_renamed(&path::to_wire(from)?, &path::to_wire(to)?);
         Ok(())
+    }
+
+    /// Creates a hard link: another name `link` of the file `path`, both relative to the root of
+    /// the share.
+    ///
+    /// # Errors
+    /// The path `link` exists, the file is a directory, or the server does not support hard links.
+    pub async fn hard_link(&self, path: &str, link: &str) -> Result<(), Error> {
+        let options = OpenOptions::new()
+            .access(AccessMask::FILE_WRITE_ATTRIBUTES | AccessMask::FILE_READ_ATTRIBUTES)
+            .follow(false);
+        let step = set(FileInfoClass::LINK.0, rename(link, false)?);
+        self.alone("create a hard link to", path, &options, vec![step])
+            .await
+            .map(drop)
     }
 
     /// Changes the paths of the opens of a file or directory that was renamed. The paths are in the

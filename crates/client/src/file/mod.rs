@@ -16,7 +16,8 @@ use proto::client::{Request, Step};
 use wire::access::OplockLevel;
 use wire::create_context::LeaseState as Rights;
 use wire::fscc::{
-    FileAttributeTagInformation, FileInternalInformation, FileNetworkOpenInformation,
+    FileAllocationInformation, FileAttributeTagInformation, FileDispositionInformation,
+    FileInternalInformation, FileNetworkOpenInformation,
 };
 use wire::fscc::{FileEndOfFileInformation, FileInfoClass, FileStandardInformation, InfoType};
 use wire::fsctl::CtlCode;
@@ -261,6 +262,7 @@ impl File {
         let operation = "query";
         let info = self.query(FileInfoClass::NETWORK_OPEN, NETWORK_OPEN_LEN);
         let number = self.query(FileInfoClass::INTERNAL, FileInternalInformation::LEN as u32);
+        let standard = self.start_len();
         let info = output(info.await).map_err(|cause| self.failed(operation, cause))?;
         let info = FileNetworkOpenInformation::decode(&info)
             .map_err(|error| self.failed(operation, error.into()))?;
@@ -279,6 +281,8 @@ impl File {
         };
         let number = number.map(|number| number.index_number);
         let mut metadata = Metadata::from_attributes(&attributes, number);
+        let standard = output(standard.await).ok();
+        metadata.set_links(standard.and_then(|it| FileStandardInformation::decode(&it).ok()));
         if metadata.has_unknown_tag() {
             let length = FileAttributeTagInformation::LEN as u32;
             let done = self.query(FileInfoClass::ATTRIBUTE_TAG, length).await;
@@ -373,6 +377,32 @@ impl File {
         let mut buffer = Vec::new();
         FileEndOfFileInformation { end_of_file: len }.encode(&mut buffer);
         self.set("resize", FileInfoClass::END_OF_FILE, buffer).await
+    }
+
+    /// Sets whether the server removes the file when its last open closes. Until then no new open
+    /// of the file succeeds, and the present ones stay valid.
+    ///
+    /// # Errors
+    /// The open has no DELETE right, the file is read-only, or a directory is not empty.
+    pub async fn set_delete(&self, is_delete_pending: bool) -> Result<(), Error> {
+        let mut buffer = Vec::new();
+        FileDispositionInformation { is_delete_pending }.encode(&mut buffer);
+        self.set("remove", FileInfoClass::DISPOSITION, buffer).await
+    }
+
+    /// Sets the disk space that the server allocates for the file, in bytes. A length below that of
+    /// the file truncates the file.
+    ///
+    /// # Errors
+    /// The open has no right to write, or the volume is full.
+    pub async fn set_allocation(&self, len: u64) -> Result<(), Error> {
+        let mut buffer = Vec::new();
+        FileAllocationInformation {
+            allocation_size: len,
+        }
+        .encode(&mut buffer);
+        self.set("allocate", FileInfoClass::ALLOCATION, buffer)
+            .await
     }
 
     /// Sends a FLUSH to the server and waits until all bytes written so far are on stable storage
