@@ -1,0 +1,117 @@
+//! A mount: its threads, and its end.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use fuser::{Config, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
+use smbeam_client::Share;
+
+use crate::executor::Executor;
+use crate::filesystem::Requests;
+use crate::options::MountOptions;
+use crate::volume::Volume;
+
+/// Largest number of threads that read requests, and of threads that continue tasks.
+const THREADS_MAX: usize = 4;
+
+/// A mounted file system.
+pub struct Mounted {
+    session: Session<Requests>,
+}
+
+/// Unmounts a file system from another thread.
+pub struct Unmounter(SessionUnmounter);
+
+impl Mounted {
+    /// Mounts the directory `base` of a share at the local directory `target`. An ordinary user
+    /// needs the program `fusermount3`. `source` is the name of the mount in /proc/mounts.
+    ///
+    /// # Errors
+    /// The directory does not exist, the user may not mount there, or the system lacks FUSE.
+    pub fn new(
+        share: Share,
+        base: &str,
+        (source, target): (&str, &Path),
+        options: MountOptions,
+    ) -> io::Result<Self> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.clamp(2, THREADS_MAX);
+        let config = config(source, &options, threads);
+        let volume = Volume::new(share, base, options);
+        let requests = Requests {
+            volume: Arc::clone(&volume),
+            executor: Arc::new(Executor::new(threads)?),
+        };
+        let session = Session::new(requests, target, &config)?;
+        let notifier: Notifier = session.notifier();
+        let _ = volume.notifier.set(notifier);
+        Ok(Self { session })
+    }
+
+    /// Returns an object that unmounts the file system from another thread.
+    pub fn unmounter(&mut self) -> Unmounter {
+        Unmounter(self.session.unmount_callable())
+    }
+
+    /// Serves the requests of the kernel until the file system is unmounted.
+    ///
+    /// # Errors
+    /// The kernel ends the connection with an error.
+    pub fn run(self) -> io::Result<()> {
+        self.session.run()
+    }
+}
+
+impl Unmounter {
+    /// Unmounts the file system. [`Mounted::run`] returns then.
+    ///
+    /// # Errors
+    /// A program uses the file system (EBUSY).
+    pub fn unmount(&mut self) -> io::Result<()> {
+        self.0.unmount()
+    }
+}
+
+fn config(source: &str, options: &MountOptions, threads: usize) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(source.to_owned()),
+        MountOption::Subtype("smbeam".to_owned()),
+    ];
+    if options.read_only {
+        config.mount_options.push(MountOption::RO);
+    }
+    if options.default_permissions {
+        config.mount_options.push(MountOption::DefaultPermissions);
+    }
+    config.acl = match options.allow_other {
+        true => SessionACL::All,
+        false => SessionACL::Owner,
+    };
+    config
+        .mount_options
+        .extend(options.kernel.iter().filter_map(|name| kernel(name)));
+    config.n_threads = Some(threads);
+    config.clone_fd = true;
+    config
+}
+
+/// The option of the kernel with a name of [`MountOptions::kernel`].
+fn kernel(name: &str) -> Option<MountOption> {
+    Some(match name {
+        "suid" => MountOption::Suid,
+        "nosuid" => MountOption::NoSuid,
+        "dev" => MountOption::Dev,
+        "nodev" => MountOption::NoDev,
+        "exec" => MountOption::Exec,
+        "noexec" => MountOption::NoExec,
+        "atime" => MountOption::Atime,
+        "noatime" => MountOption::NoAtime,
+        "sync" => MountOption::Sync,
+        "async" => MountOption::Async,
+        "dirsync" => MountOption::DirSync,
+        "auto_unmount" => MountOption::AutoUnmount,
+        _ => return None,
+    })
+}
