@@ -158,6 +158,18 @@ fn parse_threshold(text: &str) -> Result<u32, String> {
 }
 
 impl ConnectArguments {
+    /// Sets `--channels` from text.
+    pub(crate) fn set_channels(&mut self, text: &str) -> Result<(), String> {
+        self.channels = transports::parse_channels(text)?;
+        Ok(())
+    }
+
+    /// Sets `--transports` from text.
+    pub(crate) fn set_transports(&mut self, text: &str) -> Result<(), String> {
+        self.transports = transports::parse_transports(text)?;
+        Ok(())
+    }
+
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::default()
             .channels(self.channels.clone())

@@ -43,6 +43,15 @@ pub(crate) struct LoginArguments {
 }
 
 impl LoginArguments {
+    /// Sets an option from `-o` of `smbeam mount`: `user`, `password_file` or `credentials`.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        match name {
+            "user" => self.user = Some(value.to_owned()),
+            "password_file" => self.password_file = Some(value.into()),
+            _ => self.credentials = Some(value.into()),
+        }
+    }
+
     /// Whether the login has no password, so that the session has no keys.
     pub(crate) fn is_without_password(&self) -> bool {
         self.anonymous || self.guest

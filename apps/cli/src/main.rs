@@ -31,6 +31,7 @@ mod log;
 mod ls;
 mod man;
 mod mkdir;
+mod mount;
 mod mv;
 mod names;
 mod output;
@@ -116,6 +117,8 @@ enum Command {
     Acl(Box<acl::Command>),
     /// Watch a directory for changes.
     Watch(watch::Arguments),
+    /// Mount a share or directory of a server.
+    Mount(Box<mount::Arguments>),
     /// List the shares of a server.
     Shares(shares::Arguments),
     /// Measure the speed of a server.
@@ -175,6 +178,9 @@ fn main() -> ExitCode {
         Command::Watch(arguments) => {
             return client("watch", |report| watch::run(&arguments, report));
         }
+        Command::Mount(arguments) => {
+            return client("mount", |report| mount::run(&arguments, report));
+        }
         Command::Shares(arguments) => {
             return client("shares", |report| shares::run(&arguments, report));
         }
@@ -204,7 +210,7 @@ fn main() -> ExitCode {
 
 fn parse() -> Result<(Cli, ArgMatches), clap::Error> {
     let mut command = Cli::command();
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let matches = command.try_get_matches_from_mut(mount::arguments(std::env::args_os()))?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, matches))
 }

@@ -1,0 +1,135 @@
+//! `smbeam mount`: a share of a server as a directory of this machine.
+
+mod background;
+mod helper;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rustix::process::setsid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use smbeam_client::Wait as _;
+use smbeam_mount::{MountOptions, Mounted, Unmounter};
+
+use crate::connect::{ConnectArguments, Connector, log_off};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::location::{Url, shown};
+use crate::output;
+use crate::report::Report;
+
+pub(crate) use helper::arguments;
+
+/// Arguments of `smbeam mount`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The share, or a directory in a share.
+    #[arg(value_name = "URL", value_parser = crate::location::url)]
+    url: Url,
+    /// The directory of this machine that shows the share.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Mount options: ro, allow_other, default_permissions, uid=N, gid=N, file_mode=MODE,
+    /// dir_mode=MODE, posix, noposix, cache=strict|loose|none, actimeo=SECONDS, channels=N,
+    /// transports=LIST, reconnect_s=SECONDS, user=NAME, password_file=FILE, credentials=FILE, and
+    /// options of mount(8) such as noexec.
+    #[arg(short = 'o', long = "options", value_name = "OPTION,...")]
+    options: Vec<String>,
+    /// Stay in the foreground until the share is unmounted.
+    #[arg(short, long)]
+    foreground: bool,
+    #[command(flatten)]
+    connect: ConnectArguments,
+}
+
+/// Runs `smbeam mount`.
+pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    let is_foreground = arguments.foreground || background::is_child();
+    let done = match is_foreground {
+        true => mount(arguments),
+        false => background::start(),
+    };
+    match done {
+        Ok(()) => {}
+        Err(background::Error::Reported(code)) => std::process::exit(code),
+        Err(background::Error::Own(failure)) => report.failed(&failure),
+    }
+}
+
+fn mount(arguments: &Arguments) -> Result<(), background::Error> {
+    let options = options(arguments)?;
+    let target = &arguments.directory;
+    // The connection is made only for a directory that exists.
+    let failed = |error: &std::io::Error| Failure::local(&shown(target), error);
+    let target = target.canonicalize().map_err(|error| failed(&error))?;
+    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| failed(&error))?;
+    let mut mounted = connect_and_mount(arguments, options, &target)?;
+    let mut unmounter = mounted.unmounter();
+    std::thread::spawn(move || unmount_at_signal(signals, &mut unmounter));
+    background::ready(|| {
+        // The child is no leader of a process group, so this succeeds.
+        let _ = setsid();
+        let _ = std::env::set_current_dir("/");
+    });
+    mounted.run().map_err(|error| failed(&error).into())
+}
+
+fn options(arguments: &Arguments) -> Outcome<MountOptions> {
+    let mut options = MountOptions::default();
+    for list in &arguments.options {
+        let applied = options.apply(list);
+        applied.map_err(|error| Failure::usage(shown(&arguments.directory), error))?;
+    }
+    Ok(options)
+}
+
+fn connect_and_mount(
+    arguments: &Arguments,
+    options: MountOptions,
+    target: &Path,
+) -> Outcome<Mounted> {
+    let url = &arguments.url;
+    let mut connect = arguments.connect.clone();
+    let usage = |why: String| Failure::usage(url, why);
+    if let Some(channels) = &options.channels {
+        connect.set_channels(channels).map_err(usage)?;
+    }
+    if let Some(transports) = &options.transports {
+        connect.set_transports(transports).map_err(usage)?;
+    }
+    for (name, value) in &options.login {
+        connect.login.set(name, value);
+    }
+    let mut connector = Connector::new(&connect);
+    if let Some(limit) = options.reconnect {
+        connector = connector.reconnect(limit);
+    }
+    let remote = connector.remote_path(url)?;
+    let metadata = remote.share.metadata(&remote.path).wait();
+    if !metadata.map_err(remote.failed())?.is_dir() {
+        return Err(Failure::usage(url, "not a directory"));
+    }
+    let source = url.to_string();
+    let mounted = Mounted::new(remote.share, &remote.path, (&source, target), options);
+    mounted.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound if !Path::new("/dev/fuse").exists() => Failure::new(
+            Exit::Failed,
+            shown(target),
+            "this system has no /dev/fuse; load the kernel module `fuse`",
+        ),
+        _ => Failure::local(&shown(target), &error),
+    })
+}
+
+/// Unmounts at the first signal. If programs use the mount, it disappears for other programs, and
+/// the process ends.
+fn unmount_at_signal(mut signals: Signals, unmounter: &mut Unmounter) {
+    if signals.forever().next().is_some()
+        && let Err(error) = unmounter.unmount()
+    {
+        output::note(&format_args!("smbeam: mount: {error}"));
+        log_off();
+        std::process::exit(Exit::Failed as i32);
+    }
+}
