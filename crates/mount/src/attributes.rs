@@ -86,7 +86,7 @@ impl Node {
         };
         let links = match self.kind {
             FileType::Directory => 2,
-            _ => metadata.links.unwrap_or(1).max(1),
+            _ => metadata.links.unwrap_or(1),
         };
         FileAttr {
             ino: INodeNo(ino),
@@ -133,12 +133,6 @@ pub(crate) fn kind_of(metadata: &Metadata) -> FileType {
         _ if metadata.is_dir() => FileType::Directory,
         _ => FileType::RegularFile,
     }
-}
-
-/// Whether two responses show the same content: size and times are equal.
-pub(crate) fn is_same_content(one: &Metadata, other: &Metadata) -> bool {
-    let of = |it: &Metadata| (it.size, it.written, it.changed, it.file_id);
-    of(one) == of(other)
 }
 
 /// The time of a request of the kernel.

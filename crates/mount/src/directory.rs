@@ -11,7 +11,7 @@ use smbeam_client::{Error, Metadata, ReadDir};
 use crate::errno::errno;
 
 use crate::names::to_kernel;
-use crate::volume::{Answer, Volume};
+use crate::volume::{ASIDE, Answer, Volume};
 
 /// Largest number of entries of a listing. A server could send one without an end.
 const ENTRIES_MAX: u64 = 16 << 20;
@@ -31,8 +31,6 @@ pub(crate) struct Entry {
     /// The kernel asks for the next entry by this number.
     pub(crate) offset: u64,
     pub(crate) name: OsString,
-    /// Name on the server; empty for `.` and `..`.
-    pub(crate) server_name: String,
     /// `None` for `.` and `..`.
     pub(crate) metadata: Option<Metadata>,
 }
@@ -93,7 +91,6 @@ impl Listing {
             .map(|(name, offset)| Entry {
                 offset,
                 name: name.into(),
-                server_name: String::new(),
                 metadata: None,
             });
         *self = Self {
@@ -138,12 +135,12 @@ impl Listing {
                 return Err(Errno::EOVERFLOW);
             }
             Some(Ok(found)) => {
-                if let Some(name) = to_kernel(&found.name) {
+                let is_removed = found.name.starts_with(ASIDE);
+                if let Some(name) = to_kernel(&found.name).filter(|_| !is_removed) {
                     self.last += 1;
                     self.window.push_back(Entry {
                         offset: self.last,
                         name,
-                        server_name: found.name,
                         metadata: Some(found.metadata),
                     });
                 }

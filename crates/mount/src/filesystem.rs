@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use crate::attributes::{kind_of, time};
 use crate::directory::OpenDirectory;
 use crate::executor::Executor;
+use crate::locks::Lock;
 use crate::names::NAME_MAX;
-use crate::volume::{Answer, Found, Volume, Wanted};
+use crate::volume::{Answer, Found, Sought, Volume, Wanted};
 
 /// Largest WRITE of the kernel in bytes, which is also its largest READ.
 const WRITE_MAX: u32 = 1 << 20;
@@ -24,11 +26,13 @@ const WRITE_MAX: u32 = 1 << 20;
 const BACKGROUND_MAX: u16 = 64;
 
 /// Capabilities that the mount uses if the kernel has them.
-const WANTED: [InitFlags; 6] = [
+const WANTED: [InitFlags; 7] = [
     InitFlags::FUSE_AUTO_INVAL_DATA,
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+    // Otherwise the kernel asks for an attribute before each write.
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_POSIX_LOCKS,
     InitFlags::FUSE_FLOCK_LOCKS,
 ];
@@ -45,6 +49,7 @@ impl Requests {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.volume.counters.requests.add(1);
         self.executor.spawn(task(Arc::clone(&self.volume)));
     }
 }
@@ -92,13 +97,15 @@ impl Filesystem for Requests {
         &self,
         _request: &Request,
         ino: INodeNo,
-        _handle: Option<FileHandle>,
+        handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        self.task(async move |volume| match volume.attributes(ino.0).await {
-            Ok((attributes, time)) => reply.attr(&time, &attributes),
-            Err(error) => reply.error(error),
-        });
+        self.task(
+            async move |volume| match volume.attributes(ino.0, handle).await {
+                Ok((attributes, time)) => reply.attr(&time, &attributes),
+                Err(error) => reply.error(error),
+            },
+        );
     }
 
     fn setattr(
@@ -254,7 +261,10 @@ impl Filesystem for Requests {
     ) {
         self.task(
             async move |volume| match volume.read(handle, offset, size).await {
-                Ok(bytes) => reply.data(&bytes),
+                Ok((bytes, dropped)) => {
+                    reply.data(&bytes);
+                    volume.drop_later(dropped);
+                }
                 Err(error) => reply.error(error),
             },
         );
@@ -276,7 +286,10 @@ impl Filesystem for Requests {
         let bytes = bytes.to_vec();
         self.task(
             async move |volume| match volume.write(handle, offset, bytes).await {
-                Ok(written) => reply.written(written),
+                Ok((written, dropped)) => {
+                    reply.written(written);
+                    volume.drop_later(dropped);
+                }
                 Err(error) => reply.error(error),
             },
         );
@@ -286,11 +299,11 @@ impl Filesystem for Requests {
         &self,
         _request: &Request,
         _ino: INodeNo,
-        _handle: FileHandle,
-        _owner: LockOwner,
+        handle: FileHandle,
+        owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        reply.ok();
+        self.task(async move |volume| empty(reply, volume.flush(handle, owner.0).await));
     }
 
     fn release(
@@ -299,11 +312,12 @@ impl Filesystem for Requests {
         _ino: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
-        _owner: Option<LockOwner>,
+        owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.task(async move |volume| empty(reply, volume.release(handle).await));
+        let owner = owner.map(|owner| owner.0);
+        self.task(async move |volume| empty(reply, volume.release(handle, owner).await));
     }
 
     fn fsync(
@@ -378,6 +392,195 @@ impl Filesystem for Requests {
             ),
             Err(error) => reply.error(error),
         });
+    }
+
+    fn mknod(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let (name, mode) = (name.to_owned(), mode & !umask);
+        self.task(async move |volume| {
+            entry(reply, volume.make_node(parent.0, &name, mode, device).await);
+        });
+    }
+
+    fn getxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        let name = name.to_owned();
+        self.task(async move |volume| xattr(reply, size, volume.xattr(ino.0, &name).await));
+    }
+
+    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.task(async move |volume| xattr(reply, size, volume.xattr_names(ino.0).await));
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (name, value) = (name.to_owned(), value.to_vec());
+        self.task(async move |volume| {
+            empty(reply, volume.set_xattr(ino.0, &name, &value, flags).await);
+        });
+    }
+
+    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.task(async move |volume| empty(reply, volume.remove_xattr(ino.0, &name).await));
+    }
+
+    fn getlk(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let wanted = lock_of(owner, (start, end), kind, pid);
+        self.task(
+            async move |volume| match volume.find_lock(handle, wanted).await {
+                Ok(None) => reply.locked(0, 0, F_UNLCK, 0),
+                Ok(Some(found)) => {
+                    let kind = match found.is_exclusive {
+                        true => F_WRLCK,
+                        false => F_RDLCK,
+                    };
+                    reply.locked(found.range.start, found.range.end - 1, kind, found.pid);
+                }
+                Err(error) => reply.error(error),
+            },
+        );
+    }
+
+    fn setlk(
+        &self,
+        request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        _pid: u32,
+        waits: bool,
+        reply: ReplyEmpty,
+    ) {
+        // The thread of the request has the signals that end the wait.
+        let change = lock_of(owner, (start, end), kind, request.pid());
+        self.task(async move |volume| {
+            let done = volume.set_lock(handle, change, kind == F_UNLCK, waits);
+            empty(reply, done.await);
+        });
+    }
+
+    fn fallocate(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.task(async move |volume| {
+            empty(reply, volume.allocate(handle, (offset, len), mode).await);
+        });
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let sought = match whence {
+            SEEK_DATA => Sought::Data,
+            SEEK_HOLE => Sought::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else {
+            return reply.error(Errno::ENXIO);
+        };
+        self.task(
+            async move |volume| match volume.seek(handle, offset, sought).await {
+                Ok(at) => reply.offset(i64::try_from(at).unwrap_or(i64::MAX)),
+                Err(error) => reply.error(error),
+            },
+        );
+    }
+
+    fn copy_file_range(
+        &self,
+        _request: &Request,
+        _source_ino: INodeNo,
+        source: FileHandle,
+        from: u64,
+        _target_ino: INodeNo,
+        target: FileHandle,
+        to: u64,
+        len: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        self.task(
+            async move |volume| match volume.copy((source, from), (target, to), len).await {
+                Ok(copied) => reply.written(copied),
+                Err(error) => reply.error(error),
+            },
+        );
+    }
+}
+
+/// Kinds of locks, and of seeks. fcntl.h, unistd.h
+const F_RDLCK: i32 = 0;
+const F_WRLCK: i32 = 1;
+const F_UNLCK: i32 = 2;
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+/// The lock of a request of the kernel, whose range includes its last byte.
+fn lock_of(owner: LockOwner, (start, last): (u64, u64), kind: i32, pid: u32) -> Lock {
+    Lock {
+        owner: owner.0,
+        pid,
+        range: start..last.saturating_add(1),
+        is_exclusive: kind == F_WRLCK,
+    }
+}
+
+fn xattr(reply: ReplyXattr, size: u32, answer: Answer<Vec<u8>>) {
+    match answer {
+        Err(error) => reply.error(error),
+        Ok(bytes) if size == 0 => reply.size(u32::try_from(bytes.len()).unwrap_or(u32::MAX)),
+        Ok(bytes) if bytes.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(bytes) => reply.data(&bytes),
     }
 }
 

@@ -41,7 +41,6 @@ pub(crate) struct Identity {
 pub(crate) struct Bound {
     pub(crate) ino: u64,
     pub(crate) generation: u64,
-    pub(crate) opens: Arc<Opens>,
 }
 
 struct Inode {
@@ -118,24 +117,10 @@ impl Inodes {
         Ok(path.fold(self.base.clone(), |path, name| join(&path, name)))
     }
 
-    /// Returns the path of a name in a directory.
-    pub(crate) fn path_of(&self, parent: u64, name: &str) -> Result<String, Errno> {
-        self.path(parent).map(|directory| join(&directory, name))
-    }
-
     /// Returns the opens of an inode.
     pub(crate) fn opens(&self, ino: u64) -> Result<Arc<Opens>, Errno> {
         let inode = self.by_number.get(&ino).ok_or(Errno::ESTALE)?;
         Ok(Arc::clone(&inode.opens))
-    }
-
-    /// Returns whether the file was removed, so that no name leads to it.
-    pub(crate) fn is_removed(&self, ino: u64) -> bool {
-        ino != ROOT
-            && self
-                .by_number
-                .get(&ino)
-                .is_some_and(|it| it.names.is_empty())
     }
 
     /// Returns the inode that a name leads to, as far as the table knows.
@@ -163,7 +148,6 @@ impl Inodes {
         Ok(Bound {
             ino,
             generation: inode.generation,
-            opens: Arc::clone(&inode.opens),
         })
     }
 
@@ -354,12 +338,6 @@ impl Inodes {
             self.drop_child(name.0);
         }
     }
-
-    /// Returns all names of an inode.
-    pub(crate) fn names(&self, ino: u64) -> Vec<Name> {
-        let inode = self.by_number.get(&ino);
-        inode.map_or_else(Vec::new, |inode| inode.names.clone())
-    }
 }
 
 #[cfg(test)]
@@ -393,7 +371,7 @@ mod tests {
         assert_eq!(inodes.path(file).as_deref(), Ok("base/c/b"));
         inodes.unlinked(directory, "b");
         assert_eq!(inodes.path(file), Err(Errno::ENOENT));
-        assert!(inodes.is_removed(file) && !inodes.is_removed(directory));
+        assert_eq!(inodes.path(directory).as_deref(), Ok("base/c"));
     }
 
     #[test]

@@ -9,17 +9,23 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod cache;
+mod counters;
 mod directory;
 mod errno;
 mod executor;
 mod filesystem;
 mod handles;
 mod inodes;
+mod invalidator;
+mod locks;
 mod mounted;
 mod names;
 mod opens;
 mod options;
+mod timer;
 mod volume;
 
+pub use counters::MountStatistics;
 pub use mounted::{Mounted, Unmounter};
 pub use options::{Cache, MountOptions, OptionError};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fuser::{Config, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
 use smbeam_client::Share;
 
+use crate::counters::MountStatistics;
 use crate::executor::Executor;
 use crate::filesystem::Requests;
 use crate::options::MountOptions;
@@ -18,6 +19,7 @@ const THREADS_MAX: usize = 4;
 /// A mounted file system.
 pub struct Mounted {
     session: Session<Requests>,
+    volume: Arc<Volume>,
 }
 
 /// Unmounts a file system from another thread.
@@ -38,7 +40,7 @@ impl Mounted {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.clamp(2, THREADS_MAX);
         let config = config(source, &options, threads);
-        let volume = Volume::new(share, base, options);
+        let volume = Volume::new(share, base, options)?;
         let requests = Requests {
             volume: Arc::clone(&volume),
             executor: Arc::new(Executor::new(threads)?),
@@ -46,12 +48,22 @@ impl Mounted {
         let session = Session::new(requests, target, &config)?;
         let notifier: Notifier = session.notifier();
         let _ = volume.notifier.set(notifier);
-        Ok(Self { session })
+        Ok(Self { session, volume })
     }
 
     /// Returns an object that unmounts the file system from another thread.
     pub fn unmounter(&mut self) -> Unmounter {
         Unmounter(self.session.unmount_callable())
+    }
+
+    /// Returns a function that returns the counters of the mount.
+    pub fn statistics(&self) -> impl Fn() -> MountStatistics + Send + 'static {
+        let volume = Arc::downgrade(&self.volume);
+        move || {
+            volume
+                .upgrade()
+                .map_or_else(MountStatistics::default, |it| it.statistics())
+        }
     }
 
     /// Serves the requests of the kernel until the file system is unmounted.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use wire::Guid;
 use wire::create_context::LeaseState;
 
 use crate::file::File;
@@ -16,6 +17,8 @@ const DURABLE_V1: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lease {
+    /// The lease key: opens with the same key share the lease.
+    pub key: Guid,
     /// The rights of the client: read, write and handle caching.
     pub state: LeaseState,
     /// Number of state changes of the lease modulo 65,536; 0 with dialect 2.1.
@@ -32,8 +35,10 @@ impl File {
         if !self.share().session().dispatch().is_here() {
             return None;
         }
-        let record = self.open_state().lease.as_ref()?.now();
+        let lease = self.open_state().lease.as_ref()?;
+        let record = lease.now();
         record.is_granted().then_some(Lease {
+            key: lease.key,
             state: record.state,
             epoch: record.epoch,
         })

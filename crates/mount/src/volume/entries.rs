@@ -1,12 +1,15 @@
-//! Names in directories: making, removing, renaming.
+//! Names in directories: making and renaming.
 
 use std::ffi::OsStr;
 
-use fuser::{Errno, RenameFlags};
+use fuser::{Errno, FileType, RenameFlags};
+use smbeam_client::{Error, ErrorKind, OpenOptions, ReparsePoint, Share, Status};
+use wire::reparse::{self, NfsFile};
 
 use super::{Answer, Found, Volume};
 use crate::errno::errno;
 use crate::handles::lock;
+use crate::volume::open::attributes_of;
 
 impl Volume {
     /// Creates a directory.
@@ -18,41 +21,61 @@ impl Volume {
         self.found(parent, name, &node)
     }
 
-    /// Removes a file.
-    pub(crate) async fn unlink(&self, parent: u64, name: &OsStr) -> Answer<()> {
-        let (name, path) = self.named(parent, name)?;
-        let removed = self.share.remove_file(&path).await;
-        removed.map_err(|error| errno(&error))?;
-        lock(&self.inodes).unlinked(parent, &name);
-        Ok(())
-    }
-
-    /// Removes an empty directory.
-    pub(crate) async fn remove_directory(&self, parent: u64, name: &OsStr) -> Answer<()> {
-        let (name, path) = self.named(parent, name)?;
-        let removed = self.share.remove_dir(&path).await;
-        removed.map_err(|error| errno(&error))?;
-        lock(&self.inodes).unlinked(parent, &name);
-        Ok(())
-    }
-
-    /// Renames a file or directory.
+    /// Renames a file or directory, and replaces one at the new name unless the flags deny that.
     pub(crate) async fn rename(
         &self,
         (parent, name): (u64, &OsStr),
         (new_parent, new_name): (u64, &OsStr),
         flags: RenameFlags,
     ) -> Answer<()> {
-        let replaces = !flags.contains(RenameFlags::RENAME_NOREPLACE);
         if !(flags - RenameFlags::RENAME_NOREPLACE).is_empty() {
+            // No server exchanges two names in one step.
             return Err(Errno::EINVAL);
         }
         let (name, from) = self.named(parent, name)?;
         let (new_name, to) = self.named(new_parent, new_name)?;
-        let renamed = self.share.rename(&from, &to, replaces).await;
-        renamed.map_err(|error| errno(&error))?;
+        if flags.contains(RenameFlags::RENAME_NOREPLACE) {
+            let renamed = self.share.rename(&from, &to, false).await;
+            renamed.map_err(|error| errno(&error))?;
+        } else {
+            self.replace((&from, &to), (new_parent, &new_name)).await?;
+        }
         lock(&self.inodes).renamed((parent, &name), (new_parent, new_name));
         Ok(())
+    }
+
+    /// Renames over the file or the empty directory at the new name.
+    async fn replace(&self, (from, to): (&str, &str), new: (u64, &str)) -> Answer<()> {
+        // A server does not replace an open file.
+        let aside = self.move_aside(new.0, new.1).await?;
+        let renamed = match self.share.rename(from, to, true).await {
+            Err(error) if is_refusal(&error) => self.replace_directory((from, to), &error).await,
+            renamed => renamed.map_err(|error| errno(&error)),
+        };
+        match (aside, &renamed) {
+            (Some(aside), Ok(())) => aside.remove().await,
+            (Some(aside), Err(_)) => aside.restore(to).await,
+            (None, _) => {}
+        }
+        renamed
+    }
+
+    /// A server replaces no directory. POSIX replaces an empty one.
+    async fn replace_directory(&self, (from, to): (&str, &str), error: &Error) -> Answer<()> {
+        let (Ok(old), Ok(new)) = (self.node(from).await, self.node(to).await) else {
+            return Err(errno(error));
+        };
+        match (old.kind, new.kind) {
+            (FileType::Directory, FileType::Directory) => {
+                let removed = self.share.remove_dir(to).await;
+                removed.map_err(|error| errno(&error))?;
+                let renamed = self.share.rename(from, to, false).await;
+                renamed.map_err(|error| errno(&error))
+            }
+            (FileType::Directory, _) => Err(Errno::ENOTDIR),
+            (_, FileType::Directory) => Err(Errno::EISDIR),
+            _ => Err(errno(error)),
+        }
     }
 
     /// Creates a symbolic link.
@@ -74,4 +97,65 @@ impl Volume {
         let node = self.node(&path).await?;
         self.found(parent, name, &node)
     }
+
+    /// Creates a regular or special file.
+    pub(crate) async fn make_node(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        device: u32,
+    ) -> Answer<Found> {
+        let (name, path) = self.named(parent, name)?;
+        match special(mode, device)? {
+            None => make_file(&self.share, &path, mode).await,
+            Some(file) => make_special(&self.share, &path, &file).await,
+        }
+        .map_err(|error| errno(&error))?;
+        let node = self.node(&path).await?;
+        self.found(parent, name, &node)
+    }
+}
+
+/// The special file of a mode; `None` for a regular file.
+fn special(mode: u32, device: u32) -> Answer<Option<NfsFile>> {
+    let device = u64::from(device);
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    Ok(match rustix::fs::FileType::from_raw_mode(mode) {
+        rustix::fs::FileType::RegularFile => None,
+        rustix::fs::FileType::Fifo => Some(NfsFile::Fifo),
+        rustix::fs::FileType::Socket => Some(NfsFile::Socket),
+        rustix::fs::FileType::CharacterDevice => Some(NfsFile::CharacterDevice { major, minor }),
+        rustix::fs::FileType::BlockDevice => Some(NfsFile::BlockDevice { major, minor }),
+        _ => return Err(Errno::EINVAL),
+    })
+}
+
+async fn make_file(share: &Share, path: &str, mode: u32) -> Result<(), Error> {
+    let options = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .directory(false)
+        .follow(false)
+        .attributes(attributes_of(mode));
+    share.open(path, &options).await?.close().await
+}
+
+async fn make_special(share: &Share, path: &str, file: &NfsFile) -> Result<(), Error> {
+    let bytes = file.encode();
+    let reparse::ReparsePoint { tag, guid, data } =
+        reparse::ReparsePoint::decode(&bytes).expect("it was encoded here");
+    let data = data.to_vec();
+    let point = ReparsePoint { tag, guid, data };
+    share.create_reparse_point(path, &point, false).await
+}
+
+/// Whether a rename can have failed because one of the files is a directory.
+fn is_refusal(error: &Error) -> bool {
+    let kinds = [
+        ErrorKind::PermissionDenied,
+        ErrorKind::AlreadyExists,
+        ErrorKind::WrongFileType,
+    ];
+    kinds.contains(&error.kind()) || error.status() == Some(Status::INVALID_PARAMETER)
 }

@@ -2,26 +2,36 @@
 
 mod data;
 mod entries;
+mod lock;
 mod open;
+mod remove;
 mod set;
+mod space;
+mod xattr;
 
+pub(crate) use remove::ASIDE;
 pub(crate) use set::Wanted;
+pub(crate) use space::Sought;
 
 use std::ffi::OsStr;
+use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use fuser::{Errno, FileAttr, FileHandle, Generation, Notifier};
-use smbeam_client::Share;
+use smbeam_client::{LeaseState, Share};
 
 use crate::attributes::{Node, UNPROTECTED};
+use crate::counters::{Counters, MountStatistics};
 use crate::directory::OpenDirectory;
 use crate::errno::errno;
 use crate::handles::{Handles, lock};
 use crate::inodes::Inodes;
+use crate::invalidator::Invalidator;
 use crate::names::{join, to_server};
 use crate::opens::{OpenFile, Opens};
 use crate::options::{Cache, MountOptions};
+use crate::timer::Timer;
 
 /// A mounted share.
 pub(crate) struct Volume {
@@ -32,6 +42,9 @@ pub(crate) struct Volume {
     pub(crate) directories: Handles<OpenDirectory>,
     /// Set when the kernel has mounted the file system.
     pub(crate) notifier: OnceLock<Notifier>,
+    pub(crate) invalidator: Invalidator,
+    pub(crate) timer: Timer,
+    pub(crate) counters: Counters,
 }
 
 /// The reply to a lookup, and to a request that makes a file.
@@ -45,6 +58,8 @@ pub(crate) struct Found {
 /// The reply to an operation of the kernel.
 pub(crate) type Answer<T> = Result<T, Errno>;
 
+/// The rights of a lease that only one client can hold.
+const EXCLUSIVE: LeaseState = LeaseState(LeaseState::READ_CACHING.0 | LeaseState::WRITE_CACHING.0);
 /// Largest number of blocks that statfs can report.
 const BLOCKS_MAX: u64 = i64::MAX as u64;
 
@@ -58,15 +73,38 @@ pub(crate) struct Space {
 
 impl Volume {
     /// The file system on the directory `base` of a share.
-    pub(crate) fn new(share: Share, base: &str, options: MountOptions) -> Arc<Self> {
-        Arc::new(Self {
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub(crate) fn new(share: Share, base: &str, options: MountOptions) -> io::Result<Arc<Self>> {
+        let (invalidator, queue) = Invalidator::new();
+        let volume = Arc::new(Self {
             share,
             options,
             inodes: Mutex::new(Inodes::new(base)),
             files: Handles::default(),
             directories: Handles::default(),
             notifier: OnceLock::new(),
-        })
+            invalidator,
+            timer: Timer::new()?,
+            counters: Counters::default(),
+        });
+        queue.start(Arc::downgrade(&volume))?;
+        Ok(volume)
+    }
+
+    /// Counters and state of the mount.
+    pub(crate) fn statistics(&self) -> MountStatistics {
+        let counters = &self.counters;
+        MountStatistics {
+            requests: counters.requests.now(),
+            read: counters.read.now(),
+            written: counters.written.now(),
+            breaks: counters.breaks.now(),
+            invalidations: counters.invalidations.now(),
+            inodes: lock(&self.inodes).len() as u64,
+            open_files: self.files.len() as u64,
+        }
     }
 
     /// Path of an inode in the share.
@@ -121,10 +159,21 @@ impl Volume {
         lock(&self.inodes).forget(ino, count);
     }
 
-    /// Queries the attributes of an inode. Without a name, an open of the file answers.
-    pub(crate) async fn attributes(&self, ino: u64) -> Answer<(FileAttr, Duration)> {
+    /// Queries the attributes of an inode. Without a name, an open of the file answers. The kernel
+    /// names a handle before a read(2) from its pages.
+    pub(crate) async fn attributes(
+        &self,
+        ino: u64,
+        handle: Option<FileHandle>,
+    ) -> Answer<(FileAttr, Duration)> {
         let node = self.node_of(ino).await?;
-        Ok((node.attributes(ino, &self.options), self.attribute_time()))
+        if handle.is_some() {
+            self.before_read(&*self.opens(ino)?).await;
+        }
+        Ok((
+            node.attributes(ino, &self.options),
+            self.attribute_time(ino),
+        ))
     }
 
     /// Queries an inode.
@@ -146,10 +195,16 @@ impl Volume {
         }
     }
 
-    /// Time for which the kernel may use attributes.
-    pub(crate) fn attribute_time(&self) -> Duration {
+    /// Time for which the kernel may use attributes. Under an exclusive lease no other client has
+    /// the file open, so size and time of the last write are right. Attributes can change.
+    pub(crate) fn attribute_time(&self, ino: u64) -> Duration {
+        let is_protected = || {
+            let opens = self.opens(ino);
+            opens.is_ok_and(|opens| opens.holds(EXCLUSIVE))
+        };
         match self.options.cache {
             Cache::Loose => self.options.attribute_time,
+            Cache::Strict if is_protected() => self.options.attribute_time,
             Cache::Strict | Cache::None => UNPROTECTED,
         }
     }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use fuser::{Errno, FileHandle, FopenFlags, OpenAccMode, OpenFlags};
 use rustix::fs::OFlags;
-use smbeam_client::{File, FileAttributes, OpenOptions};
+use smbeam_client::{File, FileAttributes, LeaseState, OpenOptions};
 
 use super::{Answer, Found, Volume};
 use crate::attributes::Node;
 use crate::errno::errno;
-use crate::handles::lock;
-use crate::opens::OpenFile;
+use crate::opens::{OpenFile, Opens};
 use crate::options::Cache;
 
 /// A file that the kernel has open.
@@ -49,17 +48,19 @@ impl Access {
 
 impl Volume {
     /// Opens a file.
-    pub(crate) async fn open(&self, ino: u64, flags: OpenFlags) -> Answer<Opened> {
+    pub(crate) async fn open(self: &Arc<Self>, ino: u64, flags: OpenFlags) -> Answer<Opened> {
         let access = Access::of(flags);
         let path = self.path(ino)?;
-        let file = self.share.open(&path, &access.options()).await;
+        let opens = self.opens(ino)?;
+        let was_protected = opens.holds(LeaseState::READ_CACHING);
+        let file = self.share.open(&path, &self.open_options(access)).await;
         let file = file.map_err(|error| errno(&error))?;
-        self.opened(ino, file, access)
+        self.opened(&opens, file, (access, was_protected))
     }
 
     /// Creates a file and opens it.
     pub(crate) async fn create(
-        &self,
+        self: &Arc<Self>,
         (parent, name): (u64, &OsStr),
         mode: u32,
         flags: OpenFlags,
@@ -67,8 +68,8 @@ impl Volume {
         let access = Access::of(flags);
         let is_new = OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::EXCL);
         let (name, path) = self.named(parent, name)?;
-        let options = access
-            .options()
+        let options = self
+            .open_options(access)
             .create(true)
             .create_new(is_new)
             .attributes(attributes_of(mode));
@@ -77,7 +78,9 @@ impl Volume {
         let metadata = file.metadata().await.map_err(|error| errno(&error))?;
         let found = self.found(parent, name, &Node::new(metadata))?;
         let ino = found.attributes.ino.0;
-        match self.opened(ino, file, access) {
+        let opened = self.opens(ino);
+        let opened = opened.and_then(|opens| self.opened(&opens, file, (access, false)));
+        match opened {
             Ok(opened) => Ok((found, opened)),
             Err(error) => {
                 // The kernel does not receive the reference.
@@ -87,32 +90,51 @@ impl Volume {
         }
     }
 
-    fn opened(&self, ino: u64, file: File, access: Access) -> Answer<Opened> {
-        let opens = self.opens(ino)?;
+    fn open_options(&self, access: Access) -> OpenOptions {
+        match self.options.cache {
+            Cache::Strict => access.options(),
+            // Without a lease the server breaks nothing, and keeps nothing open for the client.
+            Cache::Loose | Cache::None => access.options().lease(LeaseState::NONE),
+        }
+    }
+
+    fn opened(
+        self: &Arc<Self>,
+        opens: &Arc<Opens>,
+        file: File,
+        (access, was_protected): (Access, bool),
+    ) -> Answer<Opened> {
+        self.watch(opens, &file);
         let open = Arc::new(OpenFile {
-            ino,
+            ino: opens.ino,
             file,
             is_readable: access.is_readable,
             is_writable: access.is_writable,
             is_append: access.is_append,
+            opens: Arc::clone(opens),
         });
         let handle = self.files.add(Arc::clone(&open))?;
         opens.add(&open);
         Ok(Opened {
             handle,
-            flags: match self.options.cache {
-                Cache::None => FopenFlags::FOPEN_DIRECT_IO,
-                Cache::Strict | Cache::Loose => FopenFlags::empty(),
-            },
+            flags: self.open_flags(opens, was_protected),
         })
     }
 
+    /// A program closes a descriptor of a file. Its locks end, even if another descriptor is open.
+    pub(crate) async fn flush(&self, handle: FileHandle, owner: u64) -> Answer<()> {
+        let open = self.file(handle)?;
+        self.release_locks(&open, owner).await;
+        Ok(())
+    }
+
     /// Closes a file.
-    pub(crate) async fn release(&self, handle: FileHandle) -> Answer<()> {
+    pub(crate) async fn release(&self, handle: FileHandle, owner: Option<u64>) -> Answer<()> {
         let open = self.files.remove(handle).ok_or(Errno::EBADF)?;
-        if let Ok(opens) = lock(&self.inodes).opens(open.ino) {
-            opens.remove(&open);
+        if let Some(owner) = owner {
+            self.release_locks(&open, owner).await;
         }
+        open.opens.remove(&open);
         open.file.close().await.map_err(|error| errno(&error))
     }
 }

@@ -32,7 +32,7 @@ impl Volume {
             self.set_len(ino, handle, size).await?;
         }
         self.set_basic(ino, &wanted).await?;
-        self.attributes(ino).await
+        self.attributes(ino, None).await
     }
 
     /// The server has no owners that the mount shows, so a change of them fails.
