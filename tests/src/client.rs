@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::direct::port::rdma_directory;
 use crate::scratch::Scratch;
@@ -217,6 +218,27 @@ impl Client {
 
 fn lossy(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
+impl Output {
+    /// The lines of JSON on standard output.
+    pub fn lines(&self) -> Result<Vec<Value>> {
+        let parse = |line: &str| serde_json::from_str(line).context(line.to_owned());
+        self.text.lines().map(parse).collect()
+    }
+
+    /// The last line of JSON, which has the total of a transfer.
+    pub fn total(&self) -> Result<Value> {
+        let last = self.lines()?.pop();
+        last.with_context(|| format!("no total: {self}"))
+    }
+
+    /// The paths of the lines of JSON with this action.
+    pub fn paths(&self, action: &str) -> Result<Vec<String>> {
+        let is_meant = |line: &&Value| line["action"] == action;
+        let path = |line: &Value| line["path"].as_str().unwrap_or_default().to_owned();
+        Ok(self.lines()?.iter().filter(is_meant).map(path).collect())
+    }
 }
 
 impl fmt::Display for Output {

@@ -2,6 +2,7 @@
 //! them gets a new name.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use clap::Args;
 
@@ -10,6 +11,7 @@ use crate::connect::{ConnectArguments, Connector};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{ExpandedPath, FilePath, Kind, RemotePath};
+use crate::filter::Filter;
 use crate::interrupt::Interrupt;
 use crate::location::Location;
 use crate::progress::{OutputArguments, Progress};
@@ -40,6 +42,7 @@ pub(crate) fn run(
     target: &Location,
     report: &Report,
 ) {
+    report.print_json(arguments.output.json());
     let connector = arguments.connector();
     let items = items(arguments, &connector, sources, target, report);
     let items = match items {
@@ -47,16 +50,29 @@ pub(crate) fn run(
         Ok(_) => return,
         Err(failure) => return report.failed(&failure),
     };
-    transfer(arguments, report, |transfer| transfer.run(items));
+    let root = connector.resolve(target);
+    transfer(arguments, &connector, root, report, |transfer| {
+        let takes_part = |item: &Item| {
+            let is_directory = item.info.is_directory();
+            transfer
+                .policy
+                .filter
+                .includes(&item.relative, is_directory)
+        };
+        transfer.run(items.into_iter().filter(takes_part).collect());
+    });
 }
 
 /// Uploads standard input to a file on a server.
 pub(crate) fn from_standard_input(arguments: &CopyArguments, target: &Location, report: &Report) {
     let connector = arguments.connector();
     match stream_target(arguments, &connector, target) {
-        Ok(target) => transfer(arguments, report, |transfer| {
-            transfer.upload_standard_input(&target);
-        }),
+        Ok(target) => {
+            let root = Ok(FilePath::Remote(target.clone()));
+            transfer(arguments, &connector, root, report, |transfer| {
+                transfer.upload_standard_input(&target);
+            });
+        }
         Err(failure) => report.failed(&failure),
     }
 }
@@ -124,16 +140,29 @@ fn stream_target(
 }
 
 /// Runs `work` with a new transfer, and prints the summary.
-fn transfer(arguments: &CopyArguments, report: &Report, work: impl FnOnce(&Transfer<'_>)) {
+fn transfer(
+    arguments: &CopyArguments,
+    connector: &Connector,
+    root: Outcome<FilePath>,
+    report: &Report,
+    work: impl FnOnce(&Transfer<'_>),
+) {
+    let prepared = root.and_then(|root| {
+        let options = &arguments.transfer;
+        let policy = options.policy(arguments.preserve, &arguments.connect)?;
+        Ok((policy, options.backup(connector, &root)?))
+    });
+    let (policy, backup) = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => return report.failed(&failure),
+    };
     let interrupt = match Interrupt::catch() {
         Ok(interrupt) => interrupt,
         Err(error) => return report.failed(&Failure::local("signals", &error)),
     };
-    let policy = arguments
-        .transfer
-        .policy(arguments.preserve, &arguments.connect);
     let progress = Progress::start(arguments.output, &arguments.connect.log, report);
-    work(&Transfer::new(policy, report, &progress, &interrupt));
+    let transfer = Transfer::new(policy, report, &progress, &interrupt);
+    work(&transfer.with_backup(backup));
     progress.finish(report);
 }
 
@@ -214,6 +243,7 @@ fn item(
         ));
     }
     Ok(Item {
+        relative: Filter::path_of(Path::new(""), &source.name_or_share()?),
         source,
         info,
         target,

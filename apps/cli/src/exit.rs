@@ -38,13 +38,15 @@ pub(crate) enum Exit {
     BadName = 11,
     /// Source and target differ, or the source changed during the copy.
     Differs = 12,
+    /// More removals are necessary than `--max-delete` allows.
+    TooManyRemovals = 13,
     /// Interrupted by Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
 
 impl Exit {
     /// All codes, with their meanings.
-    const ALL: [(Self, &str); 14] = [
+    const ALL: [(Self, &str); 15] = [
         (Self::Success, "Everything succeeded."),
         (
             Self::Failed,
@@ -75,6 +77,10 @@ impl Exit {
         (
             Self::Differs,
             "Source and target differ, or the source changed during the copy.",
+        ),
+        (
+            Self::TooManyRemovals,
+            "sync stopped, because --max-delete allows no more removals.",
         ),
         (Self::Interrupted, "Interrupted by Ctrl-C or SIGTERM."),
     ];

@@ -59,7 +59,12 @@ impl Failure {
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(
             self.exit,
-            Exit::Unreachable | Exit::LoginRefused | Exit::Lost | Exit::Full | Exit::Interrupted
+            Exit::Unreachable
+                | Exit::LoginRefused
+                | Exit::Lost
+                | Exit::Full
+                | Exit::TooManyRemovals
+                | Exit::Interrupted
         )
     }
 }

@@ -7,6 +7,7 @@ mod local_path;
 mod remote;
 
 use std::fmt;
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use smbeam_client::FileAttributes;
@@ -18,6 +19,7 @@ pub(crate) use local_path::LocalPath;
 pub(crate) use remote::{KEPT_ATTRIBUTES, RemotePath, changes, info_of};
 
 use crate::failure::{Failure, Outcome};
+use crate::filter::Filter;
 use crate::location::shown;
 use crate::names::{self, NameError};
 
@@ -177,6 +179,30 @@ impl FilePath {
         }
     }
 
+    /// The path of a file below this directory, with a relative local path.
+    pub(crate) fn descendant(&self, path: &Path) -> Outcome<Self> {
+        let mut below = self.clone();
+        for component in path.components() {
+            let name = match component {
+                Component::CurDir => continue,
+                Component::Normal(name) => name.to_string_lossy(),
+                _ => {
+                    return Err(Failure::usage(
+                        shown(path),
+                        "the path must not contain `..`",
+                    ));
+                }
+            };
+            below = match &below {
+                Self::Local(local) => Self::Local(local.with_path(local.join(&component))),
+                Self::Remote(_) => below
+                    .join(&name)
+                    .map_err(|error| Failure::name(&shown(path), error))?,
+            };
+        }
+        Ok(below)
+    }
+
     /// The key for comparing this path with others on the same side. SMB ignores case.
     pub(crate) fn key(&self) -> String {
         match self {
@@ -196,6 +222,39 @@ impl FilePath {
             Self::Local(path) => Self::Local(path.sibling(name)?),
             Self::Remote(remote) => Self::Remote(remote.sibling(name)),
         })
+    }
+
+    /// The path from the directory of this file, with the local form of its name, for filters.
+    pub(crate) fn relative(&self) -> PathBuf {
+        Filter::path_of(Path::new(""), &self.name().unwrap_or_default())
+    }
+
+    /// The path below `to` that this path has below `from`, all on the same side. A path that is
+    /// not below `from` has its name below `to`.
+    pub(crate) fn relocated(&self, from: &Self, to: &Self) -> Option<Self> {
+        match (self, from, to) {
+            (Self::Local(path), Self::Local(from), Self::Local(to)) => {
+                let below = path.strip_prefix(&**from).ok();
+                let below = below.filter(|below| below.file_name().is_some());
+                let below = below.or_else(|| path.file_name().map(Path::new))?;
+                Some(Self::Local(to.with_path(to.join(below))))
+            }
+            (Self::Remote(path), Self::Remote(from), Self::Remote(to)) => {
+                Some(Self::Remote(path.relocated(from, to)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The directory of this path; `None` for the root of a share or file system.
+    pub(crate) fn parent(&self) -> Option<Self> {
+        match self {
+            Self::Local(path) => {
+                let parent = path.parent()?;
+                Some(Self::Local(path.with_path(parent.to_owned())))
+            }
+            Self::Remote(remote) => remote.parent().map(Self::Remote),
+        }
     }
 
     /// Whether the name has another form on this side.
@@ -338,5 +397,24 @@ mod tests {
         assert_eq!(sibling.to_string(), "/target/y:");
         assert_eq!(sibling.name().as_deref(), Some("y\u{f022}"));
         assert!(directory.is_mapped("y\u{f022}") && !directory.is_mapped("y"));
+    }
+
+    #[test]
+    fn a_relocated_path_keeps_its_place() {
+        let path = |text: &str| FilePath::Local(text.into());
+        let moved = |text: &str, from: &str| {
+            let moved = path(text).relocated(&path(from), &path("/old"));
+            moved.map(|path| path.to_string())
+        };
+        assert_eq!(moved("/a/b/c", "/a").as_deref(), Some("/old/b/c"));
+        assert_eq!(moved("/a/b", "/a/b").as_deref(), Some("/old/b"));
+        assert_eq!(moved("/x/y", "/a").as_deref(), Some("/old/y"));
+        assert_eq!(
+            path("/a/b")
+                .parent()
+                .map(|path| path.to_string())
+                .as_deref(),
+            Some("/a")
+        );
     }
 }

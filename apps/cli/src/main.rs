@@ -7,6 +7,7 @@ mod acl;
 mod archive;
 mod bench;
 mod cat;
+mod check;
 mod client_failure;
 mod completions;
 mod config;
@@ -21,6 +22,7 @@ mod du;
 mod exit;
 mod failure;
 mod file_path;
+mod filter;
 mod find;
 mod format;
 mod get;
@@ -106,6 +108,8 @@ enum Command {
     Touch(touch::Arguments),
     /// Synchronize two directories.
     Sync(sync::Arguments),
+    /// Compare two directories, and print the differences.
+    Check(check::Arguments),
     /// Show disk usage of directories.
     Du(du::Arguments),
     /// Show free space of shares.
@@ -171,6 +175,9 @@ fn main() -> ExitCode {
             return client("touch", |report| touch::run(&arguments, report));
         }
         Command::Sync(arguments) => return client("sync", |report| sync::run(&arguments, report)),
+        Command::Check(arguments) => {
+            return client("check", |report| check::run(&arguments, report));
+        }
         Command::Du(arguments) => return client("du", |report| du::run(&arguments, report)),
         Command::Df(arguments) => return client("df", |report| df::run(&arguments, report)),
         Command::Find(arguments) => return client("find", |report| find::run(&arguments, report)),

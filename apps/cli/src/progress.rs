@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 
 use crate::describe::json;
+use crate::file_path::FilePath;
 use crate::format;
 use crate::log::LogArguments;
 use crate::output::{beside_bar, note, set_bar};
@@ -17,6 +18,8 @@ use crate::report::Report;
 
 /// Interval between updates of the bar.
 const TICK: Duration = Duration::from_millis(100);
+/// The action of the summary in JSON.
+const TOTAL: &str = "total";
 const TEMPLATE: &str = "{bar:24} {percent:>3}% {done}/{total} {rate} {eta} left  {msg}";
 /// The bar for data of unknown length.
 const UNKNOWN_LENGTH: &str = "{done} {rate} {elapsed}";
@@ -28,7 +31,7 @@ pub(crate) struct OutputArguments {
     /// Print only errors; with --dry-run, print only the total.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Print a summary as JSON at the end; with --dry-run, also one object for each action.
+    /// Print one JSON object per line: each action, each failure, and the total at the end.
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
 }
@@ -57,7 +60,7 @@ struct Counts {
     renamed: AtomicU64,
 }
 
-/// An action that a dry run reports instead of doing it.
+/// An action of a transfer, in JSON and in the report of a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
@@ -71,9 +74,30 @@ pub(crate) enum Action {
     Remove,
     /// Give a file or directory the case of the source's name.
     Rename,
+    /// Move a file that is replaced or removed to `--backup-dir`.
+    Backup,
 }
 
 impl Action {
+    /// The action for a file; `exists`: its target is known to exist.
+    pub(crate) fn of_file(exists: bool) -> Self {
+        match exists {
+            true => Self::Update,
+            false => Self::Copy,
+        }
+    }
+
+    /// The start of a line of `--verbose`.
+    fn participle(self) -> &'static str {
+        match self {
+            Self::Create => "created ",
+            Self::Copy | Self::Update => "",
+            Self::Remove => "removed ",
+            Self::Rename => "renamed ",
+            Self::Backup => "backed up ",
+        }
+    }
+
     fn verb(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -81,16 +105,17 @@ impl Action {
             Self::Update => "update",
             Self::Remove => "remove",
             Self::Rename => "rename",
+            Self::Backup => "back up",
         }
     }
 }
 
-/// An action of a dry run in JSON.
+/// An action in JSON.
 #[derive(Serialize)]
-struct PlannedAction {
+struct ActionLine {
     action: Action,
     path: String,
-    /// The new path of [`Action::Rename`].
+    /// The new path of [`Action::Rename`] and [`Action::Backup`].
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
     bytes: u64,
@@ -99,6 +124,8 @@ struct PlannedAction {
 /// The summary at the end.
 #[derive(Serialize)]
 struct Summary {
+    /// Distinguishes the summary from the actions before it: `total`.
+    action: &'static str,
     /// Whether the counters are those of a dry run. A run with changes does not have the field.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_dry_run: bool,
@@ -111,6 +138,18 @@ struct Summary {
     renamed: u64,
     failed: u64,
     seconds: f64,
+}
+
+impl OutputArguments {
+    /// Whether actions and failures are lines of JSON.
+    pub(crate) fn json(self) -> bool {
+        self.json
+    }
+
+    /// Whether only errors are printed.
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
 }
 
 impl Progress {
@@ -144,38 +183,30 @@ impl Progress {
         }
     }
 
-    /// Reports and counts an action that a dry run does not do. `bytes` is the size of the file; 0
-    /// for a directory.
-    pub(crate) fn would(&self, action: Action, path: &impl ToString, bytes: u64) {
-        self.plan(action, path.to_string(), None, bytes);
+    /// Reports and counts a file that a dry run does not transfer.
+    pub(crate) fn would(&self, action: Action, path: &FilePath, bytes: u64) {
+        add(&self.counts.bytes, bytes);
+        add(&self.counts.files, 1);
+        self.did(action, path, None, bytes);
     }
 
-    /// Reports and counts a rename that a dry run does not do.
-    pub(crate) fn would_rename(&self, from: &impl ToString, to: &impl ToString) {
-        self.plan(Action::Rename, from.to_string(), Some(to.to_string()), 0);
-    }
-
-    fn plan(&self, action: Action, path: String, to: Option<String>, bytes: u64) {
-        match action {
-            Action::Create => add(&self.counts.directories, 1),
-            Action::Remove => add(&self.counts.removed, 1),
-            Action::Rename => add(&self.counts.renamed, 1),
-            Action::Copy | Action::Update => {
-                add(&self.counts.bytes, bytes);
-                add(&self.counts.files, 1)
-            }
-        };
+    /// Reports an action, or with a dry run what it would be.
+    fn did(&self, action: Action, path: &FilePath, to: Option<&FilePath>, bytes: u64) {
         if self.output.json {
-            let planned = PlannedAction {
+            let line = ActionLine {
                 action,
-                path,
-                to,
+                path: path.to_string(),
+                to: to.map(ToString::to_string),
                 bytes,
             };
-            crate::output::line(&json(&planned));
-        } else if !self.output.quiet {
-            let to = to.map_or_else(String::new, |to| format!(" to {to}"));
+            return beside_bar(&|| crate::output::line(&json(&line)));
+        }
+        let to = to.map_or_else(String::new, |to| format!(" to {to}"));
+        if self.is_dry_run && !self.output.quiet {
             note(&format_args!("would {} {path}{to}", action.verb()));
+        } else if self.names_files {
+            let done = action.participle();
+            beside_bar(&|| note(&format_args!("{done}{path}{to}")));
         }
     }
 
@@ -220,13 +251,13 @@ impl Progress {
         }
     }
 
-    /// A file is complete.
-    pub(crate) fn file_done(&self, name: &dyn std::fmt::Display) {
+    /// A file of this many bytes is complete.
+    pub(crate) fn file_done(&self, action: Action, path: &FilePath, bytes: u64) {
         add(&self.counts.files, 1);
         if let Some(bar) = &self.bar {
             self.show_files(bar, self.counts.files_found.load(Ordering::Relaxed));
         }
-        self.print_verbose(name);
+        self.did(action, path, None, bytes);
     }
 
     /// A file is up to date.
@@ -234,28 +265,27 @@ impl Progress {
         add(&self.counts.skipped, 1);
     }
 
-    /// A directory was created.
-    pub(crate) fn directory_created(&self) {
+    /// A directory was created, or a dry run would create it.
+    pub(crate) fn directory_created(&self, path: &FilePath) {
         add(&self.counts.directories, 1);
+        self.did(Action::Create, path, None, 0);
     }
 
-    /// A file or directory was removed.
-    pub(crate) fn removed(&self, name: &dyn std::fmt::Display) {
+    /// A file of this many bytes, or a directory, was removed, or a dry run would remove it.
+    pub(crate) fn removed(&self, path: &FilePath, bytes: u64) {
         add(&self.counts.removed, 1);
-        self.print_verbose(&format_args!("removed {name}"));
+        self.did(Action::Remove, path, None, bytes);
     }
 
-    /// A file or directory got another name.
-    pub(crate) fn renamed(&self, from: &dyn std::fmt::Display, to: &dyn std::fmt::Display) {
+    /// A file or directory got another name, or would get it in a dry run.
+    pub(crate) fn renamed(&self, from: &FilePath, to: &FilePath) {
         add(&self.counts.renamed, 1);
-        self.print_verbose(&format_args!("renamed {from} to {to}"));
+        self.did(Action::Rename, from, Some(to), 0);
     }
 
-    /// Prints a line beside the bar if `--verbose` is given.
-    fn print_verbose(&self, text: &dyn std::fmt::Display) {
-        if self.names_files {
-            beside_bar(&|| note(text));
-        }
+    /// A file that is replaced or removed moved to `--backup-dir`.
+    pub(crate) fn backed_up(&self, from: &FilePath, to: &FilePath) {
+        self.did(Action::Backup, from, Some(to), 0);
     }
 
     /// Ends the bar and prints the summary.
@@ -280,6 +310,7 @@ impl Progress {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counts = &self.counts;
         Summary {
+            action: TOTAL,
             is_dry_run: self.is_dry_run,
             files: count(&counts.files),
             bytes: count(&counts.bytes),
@@ -382,6 +413,7 @@ mod tests {
     #[test]
     fn the_sum_is_one_line() {
         let mut summary = Summary {
+            action: TOTAL,
             is_dry_run: false,
             files: 12,
             bytes: 3 << 30,
@@ -406,10 +438,11 @@ mod tests {
             ..OutputArguments::default()
         };
         let progress = Progress::dry_run(quiet);
-        progress.would(Action::Create, &"d", 0);
-        progress.would(Action::Copy, &"d/a", 1000);
-        progress.would(Action::Update, &"d/b", 1048);
-        progress.would(Action::Remove, &"c", 77);
+        let path = |text: &str| FilePath::Local(text.into());
+        progress.directory_created(&path("d"));
+        progress.would(Action::Copy, &path("d/a"), 1000);
+        progress.would(Action::Update, &path("d/b"), 1048);
+        progress.removed(&path("c"), 77);
         let summary = progress.summary(&Report::new("sync"), Duration::ZERO);
         assert_eq!(
             summary.dry_line(),
@@ -417,7 +450,9 @@ mod tests {
         );
         let text = json(&summary);
         assert!(
-            text.starts_with("{\"is_dry_run\":true,\"files\":2,\"bytes\":2048"),
+            text.starts_with(
+                "{\"action\":\"total\",\"is_dry_run\":true,\"files\":2,\"bytes\":2048"
+            ),
             "{text}"
         );
     }

@@ -3,9 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use serde::Serialize;
+
+use crate::describe::json;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::output::note;
+use crate::output::{self, beside_bar, note};
 
 /// Reports the failures of a command, and counts results for the exit code. Threads share it.
 pub(crate) struct Report {
@@ -14,6 +17,20 @@ pub(crate) struct Report {
     successes: AtomicU64,
     state: Mutex<State>,
     is_over: AtomicBool,
+    /// Whether failures are also lines of JSON on standard output.
+    prints_json: AtomicBool,
+    /// Whether a comparison found differences.
+    differs: AtomicBool,
+}
+
+/// A failure in JSON, between the actions of a transfer.
+#[derive(Serialize)]
+struct FailureLine<'a> {
+    action: &'static str,
+    path: &'a str,
+    reason: &'a str,
+    /// The exit code for this failure alone.
+    code: u8,
 }
 
 #[derive(Default)]
@@ -38,7 +55,14 @@ impl Report {
             successes: AtomicU64::new(0),
             state: Mutex::default(),
             is_over: AtomicBool::new(false),
+            prints_json: AtomicBool::new(false),
+            differs: AtomicBool::new(false),
         }
+    }
+
+    /// Sets whether failures are also lines of JSON on standard output.
+    pub(crate) fn print_json(&self, prints_json: bool) {
+        self.prints_json.store(prints_json, Ordering::Relaxed);
     }
 
     /// Reports and counts a failure. Only the first fatal failure is reported: the others have the
@@ -60,6 +84,15 @@ impl Report {
         }
         let line = format!("smbeam: {}: {failure}", self.command);
         print_with(&state, &line);
+        if self.prints_json.load(Ordering::Relaxed) {
+            beside_bar(&|| output::line(&json(&FailureLine::of(failure))));
+        }
+    }
+
+    /// Sets the exit code for two sides that differ, unless something failed. The differences were
+    /// printed.
+    pub(crate) fn found_difference(&self) {
+        self.differs.store(true, Ordering::Relaxed);
     }
 
     /// Prints a line that is not a failure.
@@ -117,11 +150,25 @@ impl Report {
             return fatal;
         }
         if self.failures() == 0 {
-            return Exit::Success;
+            return match self.differs.load(Ordering::Relaxed) {
+                true => Exit::Differs,
+                false => Exit::Success,
+            };
         }
         match state.common {
             Some(common) if self.successes.load(Ordering::Relaxed) == 0 => common,
             _ => Exit::Failed,
+        }
+    }
+}
+
+impl<'a> FailureLine<'a> {
+    fn of(failure: &'a Failure) -> Self {
+        Self {
+            action: "fail",
+            path: &failure.subject,
+            reason: &failure.reason,
+            code: failure.exit as u8,
         }
     }
 }
@@ -159,6 +206,24 @@ mod tests {
         let report = quiet();
         report.succeeded();
         assert_eq!(report.exit(), Exit::Success);
+    }
+
+    #[test]
+    fn a_difference_is_no_failure_and_has_a_code() {
+        let report = quiet();
+        report.succeeded();
+        report.found_difference();
+        assert_eq!((report.exit(), report.failures()), (Exit::Differs, 0));
+        report.failed(&failure(Exit::Denied));
+        assert_eq!(report.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn a_failure_in_json_has_its_code() {
+        let failure = failure(Exit::Denied);
+        let line = json(&FailureLine::of(&failure));
+        let wanted = "{\"action\":\"fail\",\"path\":\"x\",\"reason\":\"y\",\"code\":6}";
+        assert_eq!(line, wanted);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `smbeam sync`: makes the target equal to the source and transfers only the differences.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,7 +16,7 @@ use crate::report::Report;
 use crate::transfer::{Compare, Item, Policy, Transfer, TransferArguments};
 
 /// The resolution of times in SMB: 100 ns. \[MS-DTYP\] 2.3.3
-const TIME_RESOLUTION: Duration = Duration::from_nanos(100);
+pub(crate) const TIME_RESOLUTION: Duration = Duration::from_nanos(100);
 
 /// Arguments of `smbeam sync`.
 #[derive(Debug, Args)]
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Remove files and directories from the target that the source does not have.
     #[arg(long)]
     delete: bool,
+    /// Stop before more than this number of files and directories is removed (exit code 13).
+    #[arg(long, value_name = "N", requires = "delete")]
+    max_delete: Option<u64>,
     /// Change nothing. Print each action that a sync would do, and the total.
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -49,7 +53,7 @@ pub(crate) struct Arguments {
     connect: ConnectArguments,
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
@@ -57,28 +61,35 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Arguments {
-    fn policy(&self) -> Policy {
+    fn policy(&self) -> Outcome<Policy> {
         let compare = match self.checksum {
             true => Compare::Contents,
             false => Compare::SizeAndTime(self.modify_window.max(TIME_RESOLUTION)),
         };
-        Policy {
+        Ok(Policy {
             compare,
             delete: self.delete,
+            max_delete: self.max_delete,
             dry_run: self.dry_run,
-            ..self.transfer.policy(!self.no_preserve, &self.connect)
-        }
+            ..self.transfer.policy(!self.no_preserve, &self.connect)?
+        })
     }
 }
 
 /// Runs `smbeam sync`.
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
+    report.print_json(arguments.output.json());
     let names = arguments.transfer.names();
     let connector = Connector::new(&arguments.connect)
         .local_names(names)
         .reconnect(arguments.transfer.reconnect());
-    let item = match item(arguments, &connector) {
-        Ok(item) => item,
+    let prepared = arguments.policy().and_then(|policy| {
+        let item = item(arguments, &connector)?;
+        let backup = arguments.transfer.backup(&connector, &item.target)?;
+        Ok((policy, item, backup))
+    });
+    let (policy, item, backup) = match prepared {
+        Ok(prepared) => prepared,
         Err(failure) => return report.failed(&failure),
     };
     let interrupt = match Interrupt::catch() {
@@ -89,7 +100,9 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         true => Progress::dry_run(arguments.output),
         false => Progress::start(arguments.output, &arguments.connect.log, report),
     };
-    Transfer::new(arguments.policy(), report, &progress, &interrupt).run(vec![item]);
+    Transfer::new(policy, report, &progress, &interrupt)
+        .with_backup(backup)
+        .run(vec![item]);
     progress.finish(report);
 }
 
@@ -121,6 +134,10 @@ fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
         target.create_directories()?;
     }
     Ok(Item {
+        relative: match info.is_directory() {
+            true => PathBuf::new(),
+            false => source.relative(),
+        },
         source,
         info,
         target,

@@ -137,7 +137,7 @@ fn only_changed_metadata_are_copied(transport: &str) -> Result<()> {
     make_tree(&tree)?;
     let sync = |from: &str, to: &str| -> Result<(u64, u64)> {
         let output = client.run(&["sync", "-a", "--delete", "--json", from, to])?;
-        let counted: Value = serde_json::from_str(&output.text)?;
+        let counted = output.total()?;
         let count = |key: &str| counted[key].as_u64().unwrap_or(u64::MAX);
         Ok((count("files"), count("unchanged")))
     };

@@ -423,7 +423,7 @@ fn wait_for_part(directory: &Path, child: &mut Child) -> Result<PathBuf> {
 }
 
 fn moved_bytes(output: &Output) -> Result<u64> {
-    json(output)?[0]["bytes"].as_u64().context("bytes")
+    output.total()?["bytes"].as_u64().context("bytes")
 }
 
 fn a_killed_download_is_continued(transport: &str) -> Result<()> {

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, paths, write_random};
 use smbeam_tests::stage::Stage;
@@ -67,7 +66,7 @@ fn assert_same_times(one: &Path, other: &Path) -> Result<()> {
 /// Runs sync and returns its counts of `keys`.
 fn sync<const N: usize>(client: &Client, more: &[&str], keys: [&str; N]) -> Result<[u64; N]> {
     let output = client.run(&[&["sync", "--json"], more].concat())?;
-    let counted: Value = serde_json::from_str(&output.text)?;
+    let counted = output.total()?;
     let mut numbers = [0; N];
     for (number, key) in numbers.iter_mut().zip(keys) {
         *number = counted[key]

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, give_tree_to, paths, write_random};
 use smbeam_tests::lab::Lab;
@@ -101,7 +100,7 @@ fn names_of_linux_programs_come_back_from_smbeam(transport: &str) -> Result<()> 
     assert_same_tree(&tree, &copy)?;
     client.run(&["sync", "{}tree", "synced"])?;
     let again = client.run(&["sync", "--json", "--delete", "{}tree", "synced"])?;
-    let counts: Value = serde_json::from_str(&again.text)?;
+    let counts = again.total()?;
     ensure!(counts["files"] == 0 && counts["removed"] == 0, "{again}");
     assert_same_tree(&tree, &client.local("synced"))?;
     fs::create_dir(client.local("empty"))?;

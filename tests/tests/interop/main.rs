@@ -13,6 +13,7 @@ mod bad_input_over_smbdirect_disturbs_no_other_client;
 mod bench_measures_servers;
 mod certificates_decide_over_quic;
 mod cli_changes_permissions;
+mod cli_chooses_files;
 mod cli_keeps_metadata;
 mod cli_loses_no_files;
 mod cli_moves_files;
@@ -103,6 +104,7 @@ const MODULES: &[Module] = modules! {
     bench_measures_servers: alone;
     certificates_decide_over_quic;
     cli_changes_permissions;
+    cli_chooses_files;
     cli_keeps_metadata;
     cli_loses_no_files;
     cli_moves_files;

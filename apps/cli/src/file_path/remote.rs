@@ -104,6 +104,33 @@ impl RemotePath {
         }
     }
 
+    /// The path below `to` that this path has below `from`. A path that is not below `from` has its
+    /// name below `to`.
+    pub(super) fn relocated(&self, from: &Self, to: &Self) -> Self {
+        let name = || self.path.rsplit('/').next().unwrap_or_default();
+        let below = match from.path.as_str() {
+            "" => Some(self.path.as_str()),
+            from => self
+                .path
+                .strip_prefix(from)
+                .and_then(|rest| rest.strip_prefix('/')),
+        };
+        Self {
+            path: to.path.clone(),
+            ..self.clone()
+        }
+        .join(below.unwrap_or_else(name))
+    }
+
+    /// The directory of this path; `None` for the root of the share.
+    pub(super) fn parent(&self) -> Option<Self> {
+        let (path, _) = self.path.rsplit_once('/').unwrap_or_default();
+        (!self.path.is_empty()).then(|| Self {
+            path: path.to_owned(),
+            ..self.clone()
+        })
+    }
+
     /// Converts an error of the client library into a failure of this path.
     pub(crate) fn failure(&self, error: &Error) -> Failure {
         failure_of(self, error)

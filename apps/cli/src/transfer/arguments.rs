@@ -1,11 +1,18 @@
 //! The options that get, put, cp and sync share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::policy::{Compare, Policy};
-use crate::connect::ConnectArguments;
+use super::backup::Backup;
+use super::pace::{Rate, parse_rate};
+use super::policy::Policy;
+use crate::connect::{ConnectArguments, Connector};
+use crate::failure::Outcome;
+use crate::file_path::FilePath;
+use crate::filter::FilterArguments;
+use crate::location::Location;
 use crate::names::LocalNames;
 
 /// Options for transfers.
@@ -57,6 +64,17 @@ pub(crate) struct TransferArguments {
     /// [default: 16; for a server on this machine two per processor, from 4 to 16]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
+    /// Limit the data of all files and connections together to this many bytes per second: `512K`,
+    /// `10M`; without a unit KiB. 0 is no limit. Copies within a server are not limited.
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
+    bwlimit: Rate,
+    /// Move files that are replaced or removed to this directory, with their paths below the
+    /// target. It is on the share of the target, or like the target on this machine. A path without
+    /// a `/` at the start is below the target.
+    #[arg(long, value_name = "DIR", conflicts_with = "in_place")]
+    backup_dir: Option<Location>,
+    #[command(flatten)]
+    filter: FilterArguments,
 }
 
 impl TransferArguments {
@@ -85,12 +103,29 @@ impl TransferArguments {
         Duration::from_secs(self.reconnect)
     }
 
+    /// The directory for replaced and removed files of the target; `None` if they are not kept.
+    pub(crate) fn backup(
+        &self,
+        connector: &Connector,
+        target: &FilePath,
+    ) -> Outcome<Option<Backup>> {
+        let Some(location) = &self.backup_dir else {
+            return Ok(None);
+        };
+        let root = match location {
+            Location::Local(path) if path.is_relative() => directory(target)?.descendant(path)?,
+            location => connector.resolve(location)?,
+        };
+        Backup::new(root, target.clone()).map(Some)
+    }
+
     /// The policy of a copy without comparison.
-    pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Policy {
-        Policy {
-            compare: Compare::Never,
-            delete: false,
-            dry_run: false,
+    pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Outcome<Policy> {
+        let request = self.bwlimit.request();
+        let (io_size, depth) = request.unwrap_or((0, 0));
+        Ok(Policy {
+            filter: Arc::new(self.filter.filter()?),
+            rate: self.bwlimit,
             preserve: preserve || self.archive,
             archive: self.archive,
             links: self.links(),
@@ -101,8 +136,18 @@ impl TransferArguments {
             verify: self.verify,
             reconnect: self.reconnect(),
             jobs: self.jobs.unwrap_or(0).into(),
-            io_size: connect.io_size.unwrap_or(0),
-            depth: connect.depth.unwrap_or(0) as usize,
-        }
+            io_size: connect.io_size.unwrap_or(io_size),
+            depth: connect.depth.map_or(depth, |depth| depth as usize),
+            ..Policy::default()
+        })
     }
+}
+
+/// The target itself, or the directory of a target that is a file.
+fn directory(target: &FilePath) -> Outcome<FilePath> {
+    let is_file = target
+        .lookup(true)?
+        .is_some_and(|info| !info.is_directory());
+    let parent = target.parent().filter(|_| is_file);
+    Ok(parent.unwrap_or_else(|| target.clone()))
 }

@@ -53,6 +53,7 @@ impl Transfer<'_> {
         if self.is_small(size) {
             let there = remote.share.read_small(&remote.path, size as u32).wait();
             if let Some(there) = there.map_err(remote.failed())? {
+                self.keep_pace(there.len() as u64);
                 let mut own = vec![0; there.len()];
                 return match here.read_exact_at(&mut own, 0) {
                     Ok(()) => Ok(own == there[..] && there.len() as u64 == size),
@@ -79,7 +80,7 @@ impl Transfer<'_> {
                 Err(io::Error::other("the contents differ"))
             },
             &self.options(),
-            &mut |_| {},
+            &mut |bytes| self.keep_pace(bytes),
         )
         .wait();
         match compared {
@@ -102,6 +103,7 @@ impl Transfer<'_> {
             self.check(&FilePath::Remote(one.clone()))?;
             let piece = start..size.min(start + io_size);
             let left = read_piece(&files.0, one, piece.clone())?;
+            self.keep_pace(left.len() as u64);
             Ok(left[..] == read_piece(&files.1, other, piece)?[..])
         };
         let work = || {

@@ -73,7 +73,7 @@ impl Transfer<'_> {
                 Err(error) => return Err(failed(target)(error)),
             }
         }
-        self.progress.add_bytes(bytes.len() as u64);
+        self.add_bytes(bytes.len() as u64);
         Ok(())
     }
 
@@ -110,13 +110,14 @@ impl Transfer<'_> {
                     ..failure
                 })?,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.may_overwrite(&whole, &failed(target)(error))?;
                 local_part::overwrite(target, bytes).map_err(failed(target))?;
                 return self.finish_local(target, info);
             }
             Err(error) => return Err(failed(target)(error)),
         }
         keep_mode(target, path);
-        let renamed = part.rename_over(&whole);
+        let renamed = self.put_in_place(&part, &whole);
         if renamed.is_err() {
             let _ = fs::remove_file(path);
         }
@@ -171,7 +172,7 @@ impl Transfer<'_> {
         }
         if !is_special && !self.policy.in_place {
             keep_mode(target, path);
-            part.rename_over(&whole)?;
+            self.put_in_place(&part, &whole)?;
         }
         Ok(())
     }
@@ -196,7 +197,7 @@ impl Transfer<'_> {
                 }
             },
             &self.options(),
-            &mut |bytes| self.progress.add_bytes(bytes),
+            &mut |bytes| self.add_bytes(bytes),
         )
         .wait();
         match fetched {

@@ -231,6 +231,7 @@ impl Transfer<'_> {
             source,
             info,
             target,
+            relative: _,
         } = item;
         self.check(source)?;
         let link = Link::read(source, info)?;
@@ -251,22 +252,20 @@ impl Transfer<'_> {
             }
         }
         if self.policy.dry_run {
-            let action = match old {
-                Some(_) => Action::Update,
-                None => Action::Copy,
-            };
-            self.progress.would(action, target, 0);
+            self.progress
+                .would(Action::of_file(old.is_some()), target, 0);
             return Ok(());
         }
         if let Some(old) = &old {
             match old.is_directory() {
                 true => return Err(super::file::is_directory(target)),
-                false => target.force_remove(old.kind)?,
+                false => self.set_aside(target, old.kind)?,
             }
         }
         let created = self.noted(target, "link", link.create(target))?;
         if created.is_some() {
-            self.progress.file_done(target);
+            let action = Action::of_file(old.is_some());
+            self.progress.file_done(action, target, 0);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::{Compare, Item, Transfer, is_same_state, part};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, Kind};
+use crate::progress::Action;
 
 impl Transfer<'_> {
     /// Copies the source to the target. `old` is the existing target. `read` is the data of the
@@ -19,6 +20,7 @@ impl Transfer<'_> {
             source,
             info,
             target,
+            relative: _,
         } = item;
         self.check(source)?;
         if old.is_some_and(FileInfo::is_directory) {
@@ -45,7 +47,8 @@ impl Transfer<'_> {
         if self.policy.verify {
             self.verify(source, info, target)?;
         }
-        self.progress.file_done(target);
+        let action = Action::of_file(old.is_some());
+        self.progress.file_done(action, target, info.size);
         Ok(())
     }
 

@@ -4,6 +4,8 @@
 //! its sides and size. The [`Policy`] holds the options of the command.
 
 pub(crate) mod arguments;
+mod backup;
+mod check;
 mod compare;
 mod download;
 mod extras;
@@ -12,6 +14,7 @@ mod holes;
 mod item;
 mod jobs;
 mod local_part;
+mod pace;
 mod part;
 mod part_key;
 mod policy;
@@ -30,7 +33,9 @@ mod tree;
 mod upload;
 
 pub(crate) use arguments::TransferArguments;
+pub(crate) use check::{Difference, DifferenceKind};
 pub(crate) use item::Item;
+pub(crate) use pace::{Rate, parse_rate};
 pub(crate) use policy::{Compare, Policy};
 pub(crate) use remove::remove_trees;
 pub(crate) use state::Transfer;

@@ -1,6 +1,10 @@
 //! The options of a transfer.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::pace::Rate;
+use crate::filter::Filter;
 
 /// When to transfer a file to an existing target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +24,12 @@ pub(crate) struct Policy {
     pub(crate) compare: Compare,
     /// Whether to remove files from the target that the source does not have.
     pub(crate) delete: bool,
+    /// Most removals of files and directories; `None` is no limit.
+    pub(crate) max_delete: Option<u64>,
+    /// The files that take part.
+    pub(crate) filter: Arc<Filter>,
+    /// Limit of the data of all files together.
+    pub(crate) rate: Rate,
     /// Whether to change nothing, and only print the changes.
     pub(crate) dry_run: bool,
     /// Whether to copy times and attributes.
@@ -46,6 +56,32 @@ pub(crate) struct Policy {
     pub(crate) io_size: u32,
     /// Requests in flight per large file; 0 selects a default for the transport.
     pub(crate) depth: usize,
+}
+
+impl Default for Policy {
+    /// A copy of data alone that replaces every target.
+    fn default() -> Self {
+        Self {
+            compare: Compare::Never,
+            delete: false,
+            max_delete: None,
+            filter: Arc::default(),
+            rate: Rate::default(),
+            dry_run: false,
+            preserve: false,
+            archive: false,
+            links: false,
+            follow: false,
+            resume: false,
+            atomic: false,
+            in_place: false,
+            verify: false,
+            reconnect: Duration::ZERO,
+            jobs: 0,
+            io_size: 0,
+            depth: 0,
+        }
+    }
 }
 
 impl Policy {

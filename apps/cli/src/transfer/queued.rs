@@ -152,10 +152,7 @@ impl Transfer<'_> {
             Existing::Unknown => None,
         };
         if self.policy.dry_run {
-            let action = match old {
-                Some(_) => Action::Update,
-                None => Action::Copy,
-            };
+            let action = Action::of_file(old.is_some());
             self.progress.would(action, &item.target, item.info.size);
             return Ok(());
         }
@@ -171,7 +168,7 @@ impl Transfer<'_> {
         match target.lookup(false)? {
             Some(old) if old.kind == Kind::Link => {
                 if !self.policy.dry_run {
-                    target.force_remove(Kind::Link)?;
+                    self.set_aside(target, Kind::Link)?;
                 }
                 Ok(None)
             }

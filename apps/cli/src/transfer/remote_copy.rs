@@ -53,7 +53,7 @@ impl Transfer<'_> {
         }
         let has_holes = self.moved(copied, &part, &whole)?;
         if !is_new && !self.policy.in_place {
-            part.rename_over(&whole)?;
+            self.put_in_place(&part, &whole)?;
         }
         if has_holes {
             holes::mark_sparse(target);
@@ -138,7 +138,7 @@ impl Transfer<'_> {
     ) -> Outcome {
         let length = part::byte_count(&ranges);
         let options = self.options();
-        let mut progress = |bytes| self.progress.add_bytes(bytes);
+        let mut progress = |bytes| self.add_bytes(bytes);
         let moving = transfer::relay(input, output, (ranges, 0), &options, &mut progress);
         self.take_moved(self.unless_interrupted(moving), length, (source, target))
     }

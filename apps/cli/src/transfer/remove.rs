@@ -1,11 +1,14 @@
 //! Removal of directory trees: many files at the same time, and each directory when it is empty.
 
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::pool::{self, Queue};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, FileInfo, FilePath, Kind};
+use crate::filter::Filter;
 use crate::interrupt::Interrupt;
 use crate::report::Report;
 
@@ -153,84 +156,67 @@ fn remove(path: &FilePath, kind: Kind, report: &Report, each: &(dyn Fn(&FilePath
 
 /// Reports a failure. A missing file is not a failure: another client has removed it, or it was
 /// removed with its directory.
-fn fail(report: &Report, failure: &Failure) {
+pub(super) fn fail(report: &Report, failure: &Failure) {
     match failure.exit {
         Exit::NotFound => report.succeeded(),
         _ => report.failed(failure),
     }
 }
 
-/// Removes one tree on this thread. `each` is called for each removed path and returns whether to
-/// continue.
-pub(super) fn remove_tree(
-    path: &FilePath,
-    info: &FileInfo,
+/// An entry of a tree that a removal reaches.
+pub(super) struct Doomed {
+    /// The path.
+    pub(super) path: FilePath,
+    /// Its metadata, of the entry itself and not of the target of a link.
+    pub(super) info: FileInfo,
+    /// The path from the root of the transfer, for filters.
+    pub(super) relative: PathBuf,
+}
+
+/// Calls `each` for the entries of a tree and then for the tree itself, on this thread. `each`
+/// returns whether to continue. An entry that `is_kept` selects stays, with the directories above
+/// it.
+pub(super) fn each_in_tree(
+    tree: Doomed,
     report: &Report,
-    each: &mut dyn FnMut(&FilePath) -> bool,
+    is_kept: &dyn Fn(&Doomed) -> bool,
+    each: &mut dyn FnMut(&Doomed) -> bool,
 ) {
-    let mut stack = vec![(path.clone(), info.kind, false)];
-    while let Some((path, kind, is_empty)) = stack.pop() {
-        let kind = match is_empty {
-            true => Ok(kind),
-            false => own_kind(&path, kind),
-        };
-        let kind = match kind {
-            Ok(kind) => kind,
+    let mut kept_directories: HashSet<PathBuf> = HashSet::new();
+    let mut stack = vec![(tree, false)];
+    while let Some((mut doomed, is_empty)) = stack.pop() {
+        if is_empty {
+            if !kept_directories.contains(&doomed.relative) && !each(&doomed) {
+                return;
+            }
+            continue;
+        }
+        if is_kept(&doomed) {
+            let above = doomed.relative.ancestors().skip(1).map(Path::to_owned);
+            kept_directories.extend(above);
+            continue;
+        }
+        match own_kind(&doomed.path, doomed.info.kind) {
+            Ok(kind) => doomed.info.kind = kind,
             Err(failure) => {
                 fail(report, &failure);
                 continue;
             }
-        };
-        if kind != Kind::Directory || is_empty {
-            match path.force_remove(kind) {
-                Ok(()) if each(&path) => {}
-                Ok(()) => return,
-                Err(failure) => fail(report, &failure),
+        }
+        if doomed.info.kind != Kind::Directory {
+            if !each(&doomed) {
+                return;
             }
             continue;
         }
         if stack.len() > MAX_WAITING {
             let reason = "directories are nested too deeply";
-            report.failed(&Failure::new(Exit::Failed, &path, reason));
+            report.failed(&Failure::new(Exit::Failed, &doomed.path, reason));
             return;
         }
-        stack.push((path.clone(), kind, true));
-        if let Err(failure) = push_entries(&path, &mut stack, report) {
-            fail(report, &failure);
-        }
-    }
-}
-
-/// Calls `each` for the entries of a tree and then for the tree itself, as [`remove_tree`] would
-/// remove them. `each` returns whether to continue.
-pub(super) fn each_in_tree(
-    path: &FilePath,
-    info: &FileInfo,
-    report: &Report,
-    each: &mut dyn FnMut(&FilePath, &FileInfo) -> bool,
-) {
-    let mut stack = vec![(path.clone(), *info, false)];
-    while let Some((path, info, is_done)) = stack.pop() {
-        if is_done || !matches!(own_kind(&path, info.kind), Ok(Kind::Directory)) {
-            if !each(&path, &info) {
-                return;
-            }
-            continue;
-        }
-        stack.push((path.clone(), info, true));
-        let listed = path.list(Detail::Brief, &mut |entry| {
-            let entry = entry.and_then(|entry| {
-                let below = path.listed(&entry.name);
-                let below = below.map_err(|error| Failure::name(&path, error))?;
-                Ok((below, entry.info, false))
-            });
-            match entry {
-                Ok(entry) => stack.push(entry),
-                Err(failure) => report.failed(&failure),
-            }
-            stack.len() <= MAX_WAITING
-        });
-        if let Err(failure) = listed {
+        let (path, relative) = (doomed.path.clone(), doomed.relative.clone());
+        stack.push((doomed, true));
+        if let Err(failure) = push_entries((&path, &relative), &mut stack, report) {
             fail(report, &failure);
         }
     }
@@ -240,18 +226,21 @@ pub(super) fn each_in_tree(
 const MAX_WAITING: usize = 1 << 20;
 
 fn push_entries(
-    directory: &FilePath,
-    stack: &mut Vec<(FilePath, Kind, bool)>,
+    (directory, relative): (&FilePath, &Path),
+    stack: &mut Vec<(Doomed, bool)>,
     report: &Report,
 ) -> Outcome {
     directory.list(Detail::Brief, &mut |entry| {
         let entry = entry.and_then(|entry| {
             let path = directory.listed(&entry.name);
-            let path = path.map_err(|error| Failure::name(directory, error))?;
-            Ok((path, entry.info.kind, false))
+            Ok(Doomed {
+                path: path.map_err(|error| Failure::name(directory, error))?,
+                info: entry.info,
+                relative: Filter::path_of(relative, &entry.name),
+            })
         });
         match entry {
-            Ok(entry) => stack.push(entry),
+            Ok(entry) => stack.push((entry, false)),
             Err(failure) => report.failed(&failure),
         }
         stack.len() <= MAX_WAITING
@@ -286,5 +275,32 @@ mod tests {
         assert_eq!(report.failures(), 0);
         assert!(!root.exists() && scratch.path().exists());
         assert_eq!(removed.into_inner(), 60 + 6 + 1);
+    }
+
+    #[test]
+    fn kept_entries_keep_their_directories() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let root = scratch.path().join("root");
+        for directory in ["a/b", "c"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
+            for name in ["x", "y.keep"] {
+                fs::write(root.join(directory).join(name), "x").expect("a file");
+            }
+        }
+        fs::remove_file(root.join("c/y.keep")).expect("removed");
+        let path = FilePath::Local(root.into());
+        let tree = Doomed {
+            info: path.info(false).expect("info"),
+            path,
+            relative: "root".into(),
+        };
+        let is_kept = |doomed: &Doomed| doomed.relative.extension().is_some();
+        let mut removed = Vec::new();
+        each_in_tree(tree, &Report::new("sync"), &is_kept, &mut |doomed| {
+            removed.push(doomed.relative.display().to_string());
+            true
+        });
+        removed.sort();
+        assert_eq!(removed, ["root/a/b/x", "root/c", "root/c/x"]);
     }
 }

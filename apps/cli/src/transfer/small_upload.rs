@@ -68,14 +68,20 @@ impl SmallUpload<'_> {
         if let Err(error) = written {
             let failure = self.target.failure(&error);
             return match failure.exit {
-                Exit::Denied => self.overwrite(self.bytes()?),
+                Exit::Denied => {
+                    self.transfer.may_overwrite(&whole, &failure)?;
+                    self.overwrite(self.bytes()?)
+                }
                 _ => Err(failure),
             };
         }
-        if let Err(failure) = part.rename_over(&whole) {
+        if let Err(failure) = self.transfer.put_in_place(&part, &whole) {
             let _ = part.remove(Kind::File);
             return match failure.exit {
-                Exit::Denied | Exit::InUse => self.overwrite(self.bytes()?),
+                Exit::Denied | Exit::InUse => {
+                    self.transfer.may_overwrite(&whole, &failure)?;
+                    self.overwrite(self.bytes()?)
+                }
                 _ => Err(failure),
             };
         }

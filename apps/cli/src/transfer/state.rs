@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
@@ -11,6 +11,8 @@ use std::time::Instant;
 use smbeam_client::Wait as _;
 use smbeam_client::transfer::TransferOptions;
 
+use super::backup::Backup;
+use super::pace::Pace;
 use super::part;
 use super::part_key::PartKey;
 use super::policy::Policy;
@@ -43,6 +45,12 @@ pub(crate) struct Transfer<'a> {
     pub(super) replaces_files: Arc<AtomicBool>,
     /// What the target cannot hold, with `--archive`.
     pub(super) losses: Arc<Losses>,
+    /// Removals so far, with `--max-delete`.
+    pub(super) removals: Arc<AtomicU64>,
+    /// Where replaced and removed files go.
+    pub(super) backup: Option<Arc<Backup>>,
+    /// The limit of `--bwlimit`.
+    pace: Option<Arc<Pace>>,
     /// The secret for the names of incomplete files, after its first use.
     part_key: Arc<OnceLock<PartKey>>,
 }
@@ -56,16 +64,25 @@ impl<'a> Transfer<'a> {
         interrupt: &'a Interrupt,
     ) -> Self {
         Self {
+            pace: policy.rate.0.map(|rate| Arc::new(Pace::new(rate))),
             policy,
             report,
             progress,
             interrupt,
+            removals: Arc::default(),
+            backup: None,
             large: Arc::new(Permits::new(LARGE_AT_ONCE)),
             reconnecting: Arc::default(),
             replaces_files: Arc::default(),
             losses: Arc::default(),
             part_key: Arc::default(),
         }
+    }
+
+    /// The same transfer with a directory for replaced and removed files.
+    pub(crate) fn with_backup(mut self, backup: Option<Backup>) -> Self {
+        self.backup = backup.map(Arc::new);
+        self
     }
 
     /// The same transfer with resume, after a reconnect.
@@ -93,6 +110,9 @@ impl<'a> Transfer<'a> {
             reconnecting: Arc::clone(&self.reconnecting),
             replaces_files: Arc::clone(&self.replaces_files),
             losses: Arc::clone(&self.losses),
+            removals: Arc::clone(&self.removals),
+            backup: self.backup.clone(),
+            pace: self.pace.clone(),
             part_key: Arc::clone(&self.part_key),
             ..*self
         }
@@ -116,6 +136,19 @@ impl<'a> Transfer<'a> {
             .io_size(self.policy.io_size as usize)
             .depth(self.policy.depth)
             .span(part::SPAN)
+    }
+
+    /// Counts transferred bytes, and sleeps until `--bwlimit` allows more.
+    pub(super) fn add_bytes(&self, bytes: u64) {
+        self.progress.add_bytes(bytes);
+        self.keep_pace(bytes);
+    }
+
+    /// Sleeps until `--bwlimit` allows more than these bytes, which were read or written.
+    pub(super) fn keep_pace(&self, bytes: u64) {
+        if let Some(pace) = &self.pace {
+            pace.take(bytes, &|| self.is_over());
+        }
     }
 
     /// Whether a file of this size is transferred with one request.

@@ -12,6 +12,7 @@ use super::{Transfer, part};
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, Kind, RemotePath};
 use crate::input;
+use crate::progress::Action;
 
 /// Maximum bytes of a piece. A pipe holds 64 KiB.
 const PIECE: usize = 256 * 1024;
@@ -33,7 +34,7 @@ impl Transfer<'_> {
         let whole = FilePath::Remote(target.clone());
         let taken = self.write_stream(target, &whole);
         if taken.is_ok() {
-            self.progress.file_done(&whole);
+            self.progress.file_done(Action::Copy, &whole, 0);
         }
         self.report.take(taken);
     }
@@ -62,7 +63,7 @@ impl Transfer<'_> {
         let sent = self.send_pieces(&input, &file, target);
         let closed = file.close().wait().map_err(target.failed());
         let done = match (sent.and(closed), self.policy.in_place) {
-            (Ok(()), false) => gathering.rename_over(whole),
+            (Ok(()), false) => self.put_in_place(&gathering, whole),
             (sent, _) => sent,
         };
         if done.is_err() && !self.policy.in_place {
@@ -82,7 +83,7 @@ impl Transfer<'_> {
         while let Some(piece) = self.next_piece(input)? {
             let written = writer.write_all(&piece);
             written.map_err(|error| target.stream_failure(error))?;
-            self.progress.add_bytes(piece.len() as u64);
+            self.add_bytes(piece.len() as u64);
         }
         writer.flush().map_err(|error| target.stream_failure(error))
     }

@@ -2,6 +2,7 @@
 //! are found. The whole tree is never in memory.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wire::upcase::upcased;
@@ -10,12 +11,13 @@ use super::extras::without_data;
 use super::item::Item;
 use super::pool::{self, InitialJobs, Queue};
 use super::queued::{Existing, QueuedFile};
+use super::remove::{Doomed, each_in_tree, fail};
 use super::target_entries::TargetEntries;
 use super::{Compare, Transfer, jobs, part};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
-use crate::progress::Action;
+use crate::filter::Filter;
 
 /// Maximum depth of directories. A hostile server could claim an endless tree.
 const MAX_DEPTH: u32 = 512;
@@ -33,6 +35,8 @@ struct DirectoryJob {
     /// The parent directory.
     parent: Option<Arc<Directory>>,
     depth: u32,
+    /// The path from the root of the transfer, for filters.
+    relative: PathBuf,
 }
 
 struct FileJob {
@@ -42,8 +46,7 @@ struct FileJob {
 }
 
 struct RemoveJob {
-    path: FilePath,
-    info: FileInfo,
+    doomed: Doomed,
     _parent: Option<Arc<Directory>>,
 }
 
@@ -70,6 +73,7 @@ struct Directory {
     info: FileInfo,
     source_is_remote: bool,
     parent: Option<Arc<Directory>>,
+    relative: PathBuf,
 }
 
 impl Transfer<'_> {
@@ -112,6 +116,7 @@ impl Transfer<'_> {
                 target: item.target,
                 parent: None,
                 depth: 0,
+                relative: item.relative,
             });
         }
         self.progress.file_found(item.info.size);
@@ -146,7 +151,7 @@ impl Transfer<'_> {
                 job._parent
             }
             Job::Remove(job) => {
-                self.remove_one(&job.path, &job.info);
+                self.remove_one(job.doomed);
                 job._parent
             }
         };
@@ -167,6 +172,7 @@ impl Transfer<'_> {
             info: job.info,
             source_is_remote: job.source.is_remote(),
             parent: job.parent,
+            relative: job.relative,
         });
         let filled = self.fill(&job.source, &directory, job.depth, queue);
         match filled {
@@ -191,7 +197,8 @@ impl Transfer<'_> {
             ));
         }
         let target = &directory.target;
-        let is_new = self.repeated(target, || self.make(target, depth))?;
+        let make = || self.make(target, depth, &directory.relative);
+        let is_new = self.repeated(target, make)?;
         let mut target_entries = match is_new {
             true => TargetEntries::default(),
             false => self.repeated(target, || self.present(target))?,
@@ -209,6 +216,9 @@ impl Transfer<'_> {
         let mut take = |entry: Outcome<Entry>| {
             match entry {
                 Ok(entry) if source.is_remote() && !listed.insert(entry.name.clone()) => {}
+                Ok(entry) if !self.takes_part(directory, &entry) => {
+                    target_entries.take(&entry.name);
+                }
                 Ok(entry) => {
                     self.keep_partial_file(&mut target_entries, source, &entry);
                     let old = match target_entries.take(&entry.name) {
@@ -255,7 +265,7 @@ impl Transfer<'_> {
 
     /// Creates a directory, or prints that it would. Returns whether it is new. Where links are
     /// copied, a link is no directory: an earlier copy of a hostile tree could lead elsewhere.
-    fn make(&self, target: &FilePath, depth: u32) -> Outcome<bool> {
+    fn make(&self, target: &FilePath, depth: u32, relative: &Path) -> Outcome<bool> {
         // The user names the target of a sync. All other targets have names of the source.
         let is_named = depth == 0 && self.policy.compare != Compare::Never;
         if self.policy.links
@@ -263,18 +273,14 @@ impl Transfer<'_> {
             && let Some(old) = target.lookup(false)?
             && old.kind == Kind::Link
         {
-            self.replace(target, &old)?;
+            self.replace(target, &old, relative)?;
         }
-        if self.policy.dry_run {
-            let is_new = target.lookup(true)?.is_none();
-            if is_new {
-                self.progress.would(Action::Create, target, 0);
-            }
-            return Ok(is_new);
-        }
-        let is_new = target.create_directory()?;
+        let is_new = match self.policy.dry_run {
+            true => target.lookup(true)?.is_none(),
+            false => target.create_directory()?,
+        };
         if is_new {
-            self.progress.directory_created();
+            self.progress.directory_created(target);
         }
         Ok(is_new)
     }
@@ -342,11 +348,9 @@ impl Transfer<'_> {
     }
 
     fn rename(&self, from: &FilePath, to: &FilePath) -> Outcome {
-        if self.policy.dry_run {
-            self.progress.would_rename(from, to);
-            return Ok(());
+        if !self.policy.dry_run {
+            from.rename(to)?;
         }
-        from.rename(to)?;
         self.progress.renamed(from, to);
         Ok(())
     }
@@ -402,12 +406,13 @@ impl Transfer<'_> {
                 "another name in this directory has the same form on this machine",
             ));
         }
+        let relative = Filter::path_of(&directory.relative, &entry.name);
         if self.is_copied_link(&path, &entry.info) {
             let info = without_data(entry.info);
             if let Existing::Known(Some(info)) = old
                 && info.is_directory()
             {
-                self.replace(&target, &info)?;
+                self.replace(&target, &info, &relative)?;
                 old = Existing::Known(None);
             }
             self.queue_file(path, info, target, old, directory, queue);
@@ -425,14 +430,14 @@ impl Transfer<'_> {
         {
             // The copy replaces the link, and does not write to its target.
             if !self.policy.dry_run {
-                target.force_remove(Kind::Link)?;
+                self.set_aside(&target, Kind::Link)?;
             }
             old = Existing::Known(None);
         }
         if let Existing::Known(Some(info)) = old
             && info.is_directory() != entry.info.is_directory()
         {
-            self.replace(&target, &info)?;
+            self.replace(&target, &info, &relative)?;
             old = Existing::Known(None);
         }
         match entry.info.is_directory() {
@@ -442,6 +447,7 @@ impl Transfer<'_> {
                 target,
                 parent: Some(Arc::clone(directory)),
                 depth: depth + 1,
+                relative,
             })),
             false => self.queue_file(path, entry.info, target, old, directory, queue),
         }
@@ -462,6 +468,8 @@ impl Transfer<'_> {
             source,
             info,
             target,
+            // A file has no entries that filters select.
+            relative: PathBuf::new(),
         };
         let job = Job::File(FileJob {
             file: self.queued(item, old),
@@ -489,7 +497,7 @@ impl Transfer<'_> {
 
     /// Removes a file in place of a directory, or a directory in place of a file, if `--delete` is
     /// given.
-    fn replace(&self, target: &FilePath, old: &FileInfo) -> Outcome {
+    fn replace(&self, target: &FilePath, old: &FileInfo, relative: &Path) -> Outcome {
         if !self.policy.delete {
             let what = old.kind.name();
             return Err(Failure::new(
@@ -498,7 +506,11 @@ impl Transfer<'_> {
                 format!("a {what} with this name exists already"),
             ));
         }
-        self.remove_one(target, old);
+        self.remove_one(Doomed {
+            path: target.clone(),
+            info: *old,
+            relative: relative.to_owned(),
+        });
         Ok(())
     }
 
@@ -511,8 +523,11 @@ impl Transfer<'_> {
             }
         };
         let job = Job::Remove(RemoveJob {
-            path,
-            info: entry.info,
+            doomed: Doomed {
+                path,
+                info: entry.info,
+                relative: Filter::path_of(&directory.relative, &entry.name),
+            },
             _parent: Some(Arc::clone(directory)),
         });
         if let Some(job) = queue.push_file(job) {
@@ -520,18 +535,39 @@ impl Transfer<'_> {
         }
     }
 
-    fn remove_one(&self, path: &FilePath, info: &FileInfo) {
-        if self.policy.dry_run {
-            return super::remove::each_in_tree(path, info, self.report, &mut |path, info| {
-                let bytes = if info.is_directory() { 0 } else { info.size };
-                self.progress.would(Action::Remove, path, bytes);
-                !self.is_over()
-            });
-        }
-        super::remove::remove_tree(path, info, self.report, &mut |path| {
-            self.progress.removed(path);
+    /// Removes a tree of the target, except for what filters exclude.
+    fn remove_one(&self, tree: Doomed) {
+        let is_kept = |doomed: &Doomed| {
+            let is_directory = doomed.info.is_directory();
+            self.is_backup(&doomed.path)
+                || !self.policy.filter.includes(&doomed.relative, is_directory)
+        };
+        each_in_tree(tree, self.report, &is_kept, &mut |doomed| {
+            let removed = self.remove_entry(&doomed.path, &doomed.info);
+            if let Err(failure) = &removed {
+                fail(self.report, failure);
+            }
             !self.is_over()
         });
+    }
+
+    fn remove_entry(&self, path: &FilePath, info: &FileInfo) -> Outcome {
+        self.may_remove(path)?;
+        if !self.policy.dry_run {
+            self.set_aside(path, info.kind)?;
+        }
+        let bytes = if info.is_directory() { 0 } else { info.size };
+        self.progress.removed(path, bytes);
+        Ok(())
+    }
+
+    /// Whether filters let an entry of the source take part.
+    fn takes_part(&self, directory: &Directory, entry: &Entry) -> bool {
+        let filter = &self.policy.filter;
+        filter.is_empty() || {
+            let path = Filter::path_of(&directory.relative, &entry.name);
+            filter.includes(&path, entry.info.is_directory())
+        }
     }
 
     /// Releases an entry of a directory. After the last entry the directory gets its times, and its

@@ -39,7 +39,7 @@ impl Transfer<'_> {
             target,
         };
         small.run(bytes, old)?;
-        self.progress.add_bytes(length);
+        self.add_bytes(length);
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl Transfer<'_> {
         drop(file);
         let has_holes = self.moved(filled, &part, &whole)?;
         if !self.policy.in_place {
-            part.rename_over(&whole)?;
+            self.put_in_place(&part, &whole)?;
         }
         if has_holes {
             holes::mark_sparse(target);
@@ -130,7 +130,7 @@ impl Transfer<'_> {
             file: local,
         };
         let sent = transfer::upload(file, ranges, &mut input, &self.options(), &mut |bytes| {
-            self.progress.add_bytes(bytes);
+            self.add_bytes(bytes);
         })
         .wait();
         let from = FilePath::Local(source.into());
