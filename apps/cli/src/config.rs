@@ -1,5 +1,7 @@
 //! `smbeam config`: works with configuration files.
 
+mod remote;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -17,6 +19,9 @@ pub(crate) enum Command {
     /// Check a configuration file: report errors, and settings with which users or guests cannot
     /// log in (warnings).
     Check(Check),
+    /// Show, add and remove named remotes, in ~/.config/smbeam/config.toml.
+    #[command(subcommand)]
+    Remote(remote::Command),
 }
 
 /// Arguments of `smbeam config check`.
@@ -35,8 +40,10 @@ pub(crate) struct Check {
 
 /// Runs `smbeam config`.
 pub(crate) fn run(command: &Command) -> Exit {
-    let Command::Check(check) = command;
-    check.run()
+    match command {
+        Command::Check(check) => check.run(),
+        Command::Remote(command) => remote::run(command),
+    }
 }
 
 /// A mistake that prevents the start of a server, with its exit code.

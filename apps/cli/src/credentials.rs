@@ -14,6 +14,7 @@ use smbeam_client::Credentials;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::location::{Url, shown};
+use crate::remotes::{self, PasswordSource};
 use file::{CredentialsFile, Login};
 
 /// The environment variable with the password.
@@ -116,6 +117,13 @@ impl LoginArguments {
         }
         if let Ok(password) = env::var(PASSWORD_VARIABLE) {
             return Ok(password);
+        }
+        match remotes::password_source(url) {
+            Some(PasswordSource::File(path)) => return read_password(&path),
+            Some(PasswordSource::Command(command)) => {
+                return remotes::password_of_command(&command);
+            }
+            None => {}
         }
         match known {
             Some(Login {

@@ -11,6 +11,8 @@ use clap::builder::{
 pub(crate) use smbeam_client::Url;
 use smbeam_client::UrlError;
 
+use crate::remotes::{self, RemoteError};
+
 /// A local path, or a location on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
@@ -21,15 +23,25 @@ pub(crate) enum Location {
 }
 
 /// The reason why an argument is not a location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LocationError(pub(crate) UrlError);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LocationError {
+    /// It is not a valid URL.
+    Url(UrlError),
+    /// It names a remote, and that has no location.
+    Remote(RemoteError),
+}
 
 impl Location {
-    /// Parses an argument of the command line. Text without a scheme that is not a UNC name is a
-    /// local path.
+    /// Parses an argument of the command line. Text without a scheme that is not a UNC name and does
+    /// not start with the name of a remote is a local path.
     pub(crate) fn parse(text: &str) -> Result<Self, LocationError> {
-        let url = Url::parse(text).map_err(LocationError)?;
-        Ok(url.map_or_else(|| Self::Local(PathBuf::from(text)), Self::Remote))
+        if let Some(url) = Url::parse(text).map_err(LocationError::Url)? {
+            return Ok(Self::Remote(url));
+        }
+        match remotes::resolve(text) {
+            Some(url) => url.map(Self::Remote).map_err(LocationError::Remote),
+            None => Ok(Self::Local(PathBuf::from(text))),
+        }
     }
 
     /// Whether it is `-`: standard input or output. `./-` is a file of this name.
@@ -72,7 +84,15 @@ impl FromStr for Location {
 
 /// Parses an argument that must be a location on a server.
 pub(crate) fn url(text: &str) -> Result<Url, LocationError> {
-    text.parse().map_err(LocationError)
+    match Location::parse(text)? {
+        Location::Remote(url) => Ok(url),
+        Location::Local(_) => Err(LocationError::Url(UrlError::Local)),
+    }
+}
+
+/// Parses an argument that must be a URL or a UNC name, and not the name of a remote.
+pub(crate) fn plain_url(text: &str) -> Result<Url, LocationError> {
+    text.parse().map_err(LocationError::Url)
 }
 
 /// Percent-encodes a path for display: see [`Url::encode`].
@@ -103,8 +123,12 @@ pub(crate) fn shown(path: &Path) -> String {
 
 impl fmt::Display for LocationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)?;
-        match self.0 {
+        let error = match self {
+            Self::Url(error) => error,
+            Self::Remote(error) => return error.fmt(f),
+        };
+        error.fmt(f)?;
+        match error {
             UrlError::Password => f.write_str(
                 "; let smbeam ask for the password, or give --password-file, SMBEAM_PASSWORD or \
                  ~/.config/smbeam/credentials.toml",
@@ -123,7 +147,7 @@ mod tests {
     #[test]
     fn a_password_is_refused_with_the_ways_to_give_one() {
         let error = Location::parse("smb://alice:secret@nas/data").expect_err("refused");
-        assert_eq!(error, LocationError(UrlError::Password));
+        assert_eq!(error, LocationError::Url(UrlError::Password));
         assert!(error.to_string().contains("--password-file"), "{error}");
     }
 

@@ -39,6 +39,7 @@ mod names;
 mod output;
 mod progress;
 mod put;
+mod remotes;
 mod report;
 mod rm;
 mod rmdir;
@@ -54,6 +55,8 @@ mod tree;
 mod user;
 mod watch;
 
+use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -134,7 +137,7 @@ enum Command {
     /// Manage the users and passwords of a server.
     #[command(subcommand)]
     User(user::Command),
-    /// Check a configuration file.
+    /// Check a configuration file, and manage named remotes.
     #[command(subcommand)]
     Config(config::Command),
     /// Write a completion script for a shell.
@@ -216,10 +219,42 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<(Cli, ArgMatches), clap::Error> {
-    let mut command = Cli::command();
-    let matches = command.try_get_matches_from_mut(mount::arguments(std::env::args_os()))?;
+    let line = mount::arguments(env::args_os());
+    let parsed = parse_line(Cli::command(), line.clone())?;
+    let options = remotes::used_options();
+    if options.is_empty() {
+        return Ok(parsed);
+    }
+    // Options of a remote precede those of the command line, which override them.
+    let at = options_start(&line, &parsed.1);
+    let options = options.into_iter().map(OsString::from);
+    let (before, after) = line.split_at(at);
+    let line = before
+        .iter()
+        .cloned()
+        .chain(options)
+        .chain(after.iter().cloned());
+    parse_line(Cli::command().args_override_self(true), line.collect())
+}
+
+fn parse_line(
+    mut command: clap::Command,
+    line: Vec<OsString>,
+) -> Result<(Cli, ArgMatches), clap::Error> {
+    let matches = command.try_get_matches_from_mut(line)?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, matches))
+}
+
+/// The index of the first argument behind the names of the subcommands.
+fn options_start(line: &[OsString], matches: &ArgMatches) -> usize {
+    let (mut at, mut matches) = (1, matches);
+    while let Some((name, inner)) = matches.subcommand() {
+        let found = line.iter().skip(at).position(|argument| argument == name);
+        at += found.map_or(0, |found| found + 1);
+        matches = inner;
+    }
+    at
 }
 
 /// Prints an error of the command line, or the help. A message repeats a wrong URL, so the password
@@ -227,7 +262,7 @@ fn parse() -> Result<(Cli, ArgMatches), clap::Error> {
 fn reported(error: &clap::Error) -> ExitCode {
     let mut text = error.render().to_string();
     let mut has_password = false;
-    for argument in std::env::args_os() {
+    for argument in env::args_os() {
         let argument = argument.to_string_lossy();
         let shown = Url::without_password(&argument);
         if shown != argument {

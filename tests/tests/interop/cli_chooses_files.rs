@@ -1,5 +1,5 @@
 //! Transfers have the habits of rsync and rclone: filters, a limit of removals, backups, a
-//! comparison, and lines of JSON for each action.
+//! comparison, lines of JSON for each action, and named remotes.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -25,6 +25,7 @@ tests_over_transports!(
         a_limit_stops_removals,
         each_action_is_a_line_of_json,
         a_limited_transfer_is_whole,
+        a_remote_has_a_name,
     ],
 );
 
@@ -353,5 +354,67 @@ fn a_limited_transfer_is_whole() -> Result<()> {
     client.run(&["get", "-r", "--bwlimit=8M", "--verify", "{}tree", "back"])?;
     assert_same_tree(&client.local("tree"), &client.local("back"))?;
     client.fail(&["get", "--bwlimit=fast", "{}x"], 2, &["KiB per second"])?;
+    Ok(())
+}
+
+fn a_remote_has_a_name() -> Result<()> {
+    let stage = Stage::new("tcp", "remote")?;
+    let share = &stage.share;
+    let client = stage.client.variable("SMBEAM_PASSWORD", None);
+    make_tree(share, &["photos/a", "photos/sub/b"])?;
+    let password = smbeam_tests::subject::ALICE.password;
+    fs::write(client.home().join("password"), format!("{password}\n"))?;
+    let config = |arguments: &[&str]| -> Result<_> {
+        let mut command = client.command(&[]);
+        let program = command.get_program().to_owned();
+        command = std::process::Command::new(program);
+        command
+            .env("HOME", client.home())
+            .env_remove("XDG_CONFIG_HOME");
+        Ok(command
+            .args(["config", "remote"])
+            .args(arguments)
+            .output()?)
+    };
+    let url = client.url("photos");
+    let added = config(&["add", "nas", &url, "--password-command", "cat ~/password"])?;
+    ensure!(added.status.success(), "{added:?}");
+    ensure!(config(&["add", "nas", &url])?.status.code() == Some(10));
+    ensure!(
+        config(&["add", "x", &url, "--option=--nothing"])?
+            .status
+            .code()
+            == Some(2)
+    );
+    client.run(&["get", "-r", "nas:", "back"])?;
+    assert_same_tree(&share.join("photos"), &client.local("back"))?;
+    client.run(&["put", "back/a", "nas:sub/c"])?;
+    ensure!(share.join("photos/sub/c").exists());
+    ensure!(client.run(&["ls", "nas:s*"])?.text.contains('b'));
+    // The options of the remote apply, and those of the command line override them.
+    let file = client.home().join("password").display().to_string();
+    let added = config(&[
+        "add",
+        "nas",
+        &url,
+        "--replace",
+        "--password-file",
+        &file,
+        "--option=--max-protocol=2.1",
+    ])?;
+    ensure!(added.status.success(), "{added:?}");
+    let output = client.run(&["ls", "-v", "nas:"])?;
+    ensure!(output.errors.contains("dialect=2.1"), "{output}");
+    let output = client.run(&["ls", "-v", "--max-protocol=3.0", "nas:"])?;
+    ensure!(!output.errors.contains("dialect=2.1"), "{output}");
+    let listed = config(&["ls", "--json"])?;
+    let listed: Value = serde_json::from_slice(&listed.stdout)?;
+    ensure!(
+        listed["name"] == "nas" && listed["url"] == url.as_str(),
+        "{listed}"
+    );
+    ensure!(config(&["rm", "nas"])?.status.success());
+    ensure!(config(&["rm", "nas"])?.status.code() == Some(5));
+    client.fail(&["ls", "nas:"], 2, &["nas:"])?;
     Ok(())
 }

@@ -1,0 +1,127 @@
+//! Named remotes: `NAME:path` stands for a location on a server. The user's configuration file has
+//! the names.
+
+mod file;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+use smbeam_client::{Url, UrlError};
+
+pub(crate) use file::{Remote, RemotesFile, is_name};
+
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use crate::report::lock;
+use crate::session_key::is_one_session;
+
+/// Maximum length of the password that a command prints, in bytes.
+const MAX_PASSWORD_BYTES: usize = 4096;
+
+/// Why a text with the name of a remote is no location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RemoteError {
+    /// The configuration file cannot be used.
+    File(String),
+    /// The URL of the remote, or the path behind its name, is not valid.
+    Url(UrlError),
+}
+
+/// The configuration file of the user, after its first use.
+static FILE: OnceLock<Result<RemotesFile, String>> = OnceLock::new();
+
+/// The remotes that the command line names, with their URLs.
+static USED: Mutex<Vec<(Url, Remote)>> = Mutex::new(Vec::new());
+
+/// The location for `NAME:path`; `None` if the text has another form, or no remote has this name.
+pub(crate) fn resolve(text: &str) -> Option<Result<Url, RemoteError>> {
+    let (name, path) = text.split_once(':')?;
+    if !is_name(name) {
+        return None;
+    }
+    let file = match FILE.get_or_init(RemotesFile::load_default) {
+        Ok(file) => file,
+        Err(reason) => return Some(Err(RemoteError::File(reason.clone()))),
+    };
+    let remote = file.get(name)?;
+    Some(remote.location(path).map(|url| {
+        remember(&url, remote);
+        url
+    }))
+}
+
+fn remember(url: &Url, remote: &Remote) {
+    let mut used = lock(&USED);
+    if !used.iter().any(|(known, _)| is_one_session(known, url)) {
+        used.push((url.clone(), remote.clone()));
+    }
+}
+
+/// The options of all remotes that the command line names.
+pub(crate) fn used_options() -> Vec<String> {
+    let used = lock(&USED);
+    let options = used.iter().flat_map(|(_, remote)| remote.options.clone());
+    options.collect()
+}
+
+/// The source of the password for a server that a remote names.
+pub(crate) enum PasswordSource {
+    /// The first line of a file.
+    File(PathBuf),
+    /// The first line that a command prints.
+    Command(String),
+}
+
+/// The source of the password for the session of `url`, if a remote has one.
+pub(crate) fn password_source(url: &Url) -> Option<PasswordSource> {
+    let used = lock(&USED);
+    let (_, remote) = used.iter().find(|(known, _)| is_one_session(known, url))?;
+    let file = remote.password_file.clone().map(PasswordSource::File);
+    let command = || remote.password_command.clone().map(PasswordSource::Command);
+    file.or_else(command)
+}
+
+/// Runs a command by the shell and returns the first line that it prints. Its standard error, and
+/// its terminal for a question, are those of this process.
+pub(crate) fn password_of_command(command: &str) -> Outcome<String> {
+    let failed = |error| Failure::local("password_command", &error);
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let output = shell.stdout.take();
+    let line = output.map_or_else(
+        || Ok(String::new()),
+        |output| input::line(output, MAX_PASSWORD_BYTES),
+    );
+    let status = shell.wait().map_err(failed)?;
+    if !status.success() {
+        let reason = format!("the command fails ({status}): {command}");
+        return Err(Failure::usage("password_command", reason));
+    }
+    line.map_err(failed)
+}
+
+impl std::fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(reason) => f.write_str(reason),
+            Self::Url(error) => error.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_prints_the_password() {
+        let password = password_of_command("printf 'se cret\\nmore\\n'").expect("a password");
+        assert_eq!(password, "se cret");
+        let failure = password_of_command("echo x; exit 3").expect_err("it fails");
+        assert!(failure.reason.contains("exit 3"), "{failure}");
+    }
+}
