@@ -160,7 +160,8 @@ fn shared_extents(file_system: FileSystem) -> Result<()> {
          for copy in two three four; do cp --reflink=always one $copy; cmp one $copy; done\n\
          printf changed | dd of=two conv=notrunc bs=1 seek=1000000 2> /dev/null\n\
          cmp one three; cmp -s one two && exit 1\n\
-         same \"$(cmp -l one two | wc -l)\" 7 changed\n",
+         test \"$(cmp -l one two | wc -l)\" -le 7\n\
+         same \"$(dd if=two bs=1 skip=1000000 count=7 2> /dev/null)\" changed two\n",
     )
 }
 
