@@ -37,6 +37,17 @@ pub(crate) struct Identity {
     pub(crate) is_directory: bool,
 }
 
+/// What makes two responses show one file. The server can use the id of a removed file again, and
+/// two volumes below a share can use one id; the time of creation tells them apart.
+type Key = (u64, SystemTime, bool);
+
+impl Identity {
+    /// `None` for a file without an id.
+    fn key(&self) -> Option<Key> {
+        self.id.map(|id| (id, self.created, self.is_directory))
+    }
+}
+
 /// An inode that a lookup found or made.
 pub(crate) struct Bound {
     pub(crate) ino: u64,
@@ -61,7 +72,7 @@ pub(crate) struct Inodes {
     base: String,
     by_number: HashMap<u64, Inode>,
     by_name: HashMap<Name, u64>,
-    by_id: HashMap<u64, u64>,
+    by_key: HashMap<Key, u64>,
     next_own: u64,
     next_generation: u64,
 }
@@ -85,7 +96,7 @@ impl Inodes {
             base: base.to_owned(),
             by_number: HashMap::from([(ROOT, root)]),
             by_name: HashMap::new(),
-            by_id: HashMap::new(),
+            by_key: HashMap::new(),
             next_own: OWN_NUMBERS,
             next_generation: 1,
         }
@@ -144,7 +155,6 @@ impl Inodes {
         self.name(ino, name);
         let inode = self.by_number.get_mut(&ino).ok_or(Errno::ESTALE)?;
         inode.lookups += 1;
-        inode.identity.created = identity.created;
         Ok(Bound {
             ino,
             generation: inode.generation,
@@ -168,13 +178,10 @@ impl Inodes {
         if let Some(ino) = here.filter(has_id).filter(same_kind) {
             return Some(ino);
         }
-        let ino = self.by_id.get(&id).copied().filter(same_kind)?;
-        let found = &self.by_number[&ino];
-        // The server can use the id of a removed file again, and two volumes below a share can use
-        // one id. A file with another time of creation is another file.
-        let is_same = !found.names.is_empty() && found.identity.created == identity.created;
+        let ino = self.by_key.get(&identity.key()?).copied()?;
+        let is_removed = self.by_number[&ino].names.is_empty();
         let is_above = identity.is_directory && self.is_above(ino, name.0);
-        (is_same && !is_above).then_some(ino)
+        (!is_removed && !is_above).then_some(ino)
     }
 
     /// Whether a directory is `below`, or above it.
@@ -209,8 +216,8 @@ impl Inodes {
             opens: Opens::new(ino),
         };
         self.by_number.insert(ino, inode);
-        if let Some(id) = identity.id {
-            self.by_id.entry(id).or_insert(ino);
+        if let Some(key) = identity.key() {
+            self.by_key.insert(key, ino);
         }
         Ok(ino)
     }
@@ -236,10 +243,10 @@ impl Inodes {
         let Some(old) = self.by_number.remove(&ino) else {
             return 0;
         };
-        if let Some(id) = old.identity.id
-            && self.by_id.get(&id) == Some(&ino)
+        if let Some(key) = old.identity.key()
+            && self.by_key.get(&key) == Some(&ino)
         {
-            self.by_id.remove(&id);
+            self.by_key.remove(&key);
         }
         old.lookups
     }
@@ -398,6 +405,7 @@ mod tests {
         let stranger = bind(&mut inodes, ROOT, "c", of(10, 2, false));
         assert!(stranger > OWN_NUMBERS);
         assert_eq!(bind(&mut inodes, ROOT, "c", of(10, 2, false)), stranger);
+        assert_eq!(bind(&mut inodes, ROOT, "d", of(10, 2, false)), stranger);
         assert_eq!(bind(&mut inodes, ROOT, "a", of(10, 1, false)), one);
     }
 

@@ -1,7 +1,8 @@
 //! A mount: its threads, and its end.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use fuser::{Config, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
@@ -20,10 +21,14 @@ const THREADS_MAX: usize = 4;
 pub struct Mounted {
     session: Session<Requests>,
     volume: Arc<Volume>,
+    target: PathBuf,
 }
 
 /// Unmounts a file system from another thread.
-pub struct Unmounter(SessionUnmounter);
+pub struct Unmounter {
+    session: SessionUnmounter,
+    target: PathBuf,
+}
 
 impl Mounted {
     /// Mounts the directory `base` of a share at the local directory `target`. An ordinary user
@@ -48,12 +53,20 @@ impl Mounted {
         let session = Session::new(requests, target, &config)?;
         let notifier: Notifier = session.notifier();
         let _ = volume.notifier.set(notifier);
-        Ok(Self { session, volume })
+        let target = target.to_path_buf();
+        Ok(Self {
+            session,
+            volume,
+            target,
+        })
     }
 
     /// Returns an object that unmounts the file system from another thread.
     pub fn unmounter(&mut self) -> Unmounter {
-        Unmounter(self.session.unmount_callable())
+        Unmounter {
+            session: self.session.unmount_callable(),
+            target: self.target.clone(),
+        }
     }
 
     /// Returns a function that returns the counters of the mount.
@@ -79,9 +92,16 @@ impl Unmounter {
     /// Unmounts the file system. [`Mounted::run`] returns then.
     ///
     /// # Errors
-    /// A program uses the file system (EBUSY).
+    /// A program uses the file system (EBUSY), so that only the directory shows it no more. The
+    /// process can end: the programs get an error then.
     pub fn unmount(&mut self) -> io::Result<()> {
-        self.0.unmount()
+        let unmounted = self.session.unmount();
+        if unmounted.is_err() {
+            // The command works without a system call that this crate would need.
+            let detach = Command::new("umount").arg("-l").arg(&self.target).status();
+            detach?;
+        }
+        unmounted
     }
 }
 

@@ -44,6 +44,7 @@ mod direct_shares_keep_every_byte;
 mod directories_move_between_servers;
 mod files_change_while_they_are_read;
 mod files_move_over_rdma;
+mod fuse_mounts_work;
 mod greedy_clients_leave_capacity_for_others;
 mod half_open_connections_are_bounded;
 mod large_directory_is_listed_whole;
@@ -135,6 +136,7 @@ const MODULES: &[Module] = modules! {
     direct_shares_keep_every_byte;
     files_change_while_they_are_read;
     files_move_over_rdma;
+    fuse_mounts_work;
     greedy_clients_leave_capacity_for_others: alone;
     half_open_connections_are_bounded: alone;
     large_directory_is_listed_whole;
