@@ -2,6 +2,7 @@
 
 mod background;
 mod helper;
+mod status;
 
 use std::path::{Path, PathBuf};
 
@@ -25,11 +26,15 @@ pub(crate) use helper::arguments;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The share, or a directory in a share.
-    #[arg(value_name = "URL", value_parser = crate::location::url)]
-    url: Url,
+    #[arg(
+        value_name = "URL",
+        value_parser = crate::location::url,
+        required_unless_present = "status"
+    )]
+    url: Option<Url>,
     /// The directory of this machine that shows the share.
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "status")]
+    directory: Option<PathBuf>,
     /// Mount options: ro, allow_other, default_permissions, uid=N, gid=N, file_mode=MODE,
     /// dir_mode=MODE, posix, noposix, cache=strict|loose|none, actimeo=SECONDS, channels=N,
     /// transports=LIST, reconnect_s=SECONDS, user=NAME, password_file=FILE, credentials=FILE, and
@@ -39,6 +44,12 @@ pub(crate) struct Arguments {
     /// Stay in the foreground until the share is unmounted.
     #[arg(short, long)]
     foreground: bool,
+    /// List the mounts of this user, with counters.
+    #[arg(long, conflicts_with_all = ["url", "options", "foreground"])]
+    status: bool,
+    /// With --status: print one object of JSON per line.
+    #[arg(long, requires = "status")]
+    json: bool,
     #[command(flatten)]
     connect: ConnectArguments,
 }
@@ -46,9 +57,10 @@ pub(crate) struct Arguments {
 /// Runs `smbeam mount`.
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
     let is_foreground = arguments.foreground || background::is_child();
-    let done = match is_foreground {
-        true => mount(arguments),
-        false => background::start(),
+    let done = match (&arguments.url, &arguments.directory) {
+        (Some(url), Some(target)) if is_foreground => mount(arguments, url, target),
+        (Some(_), Some(_)) => background::start(),
+        _ => status::list(arguments.json).map_err(Into::into),
     };
     match done {
         Ok(()) => {}
@@ -57,16 +69,16 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
     }
 }
 
-fn mount(arguments: &Arguments) -> Result<(), background::Error> {
-    let options = options(arguments)?;
-    let target = &arguments.directory;
+fn mount(arguments: &Arguments, url: &Url, target: &Path) -> Result<(), background::Error> {
+    let options = options(arguments, target)?;
     // The connection is made only for a directory that exists.
     let failed = |error: &std::io::Error| Failure::local(&shown(target), error);
     let target = target.canonicalize().map_err(|error| failed(&error))?;
     let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| failed(&error))?;
-    let mut mounted = connect_and_mount(arguments, options, &target)?;
+    let mut mounted = connect_and_mount(arguments, options, (url, &target))?;
     let mut unmounter = mounted.unmounter();
     std::thread::spawn(move || unmount_at_signal(signals, &mut unmounter));
+    let _socket = status::serve((url, &target), mounted.statistics());
     background::ready(|| {
         // The child is no leader of a process group, so this succeeds.
         let _ = setsid();
@@ -75,11 +87,11 @@ fn mount(arguments: &Arguments) -> Result<(), background::Error> {
     mounted.run().map_err(|error| failed(&error).into())
 }
 
-fn options(arguments: &Arguments) -> Outcome<MountOptions> {
+fn options(arguments: &Arguments, target: &Path) -> Outcome<MountOptions> {
     let mut options = MountOptions::default();
     for list in &arguments.options {
         let applied = options.apply(list);
-        applied.map_err(|error| Failure::usage(shown(&arguments.directory), error))?;
+        applied.map_err(|error| Failure::usage(shown(target), error))?;
     }
     Ok(options)
 }
@@ -87,9 +99,8 @@ fn options(arguments: &Arguments) -> Outcome<MountOptions> {
 fn connect_and_mount(
     arguments: &Arguments,
     options: MountOptions,
-    target: &Path,
+    (url, target): (&Url, &Path),
 ) -> Outcome<Mounted> {
-    let url = &arguments.url;
     let mut connect = arguments.connect.clone();
     let usage = |why: String| Failure::usage(url, why);
     if let Some(channels) = &options.channels {
