@@ -26,7 +26,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A file whose tag needs no query of its reparse point.
+    /// A file with a tag that needs no query of its reparse point.
     pub(crate) fn new(metadata: Metadata) -> Self {
         Self {
             kind: kind_of(&metadata),

@@ -27,7 +27,7 @@ pub(crate) struct Counters {
     pub(crate) written: Counter,
     /// Leases that the server has broken.
     pub(crate) breaks: Counter,
-    /// Files whose pages the kernel had to drop.
+    /// Times that the kernel had to drop the pages of a file.
     pub(crate) invalidations: Counter,
 }
 
@@ -43,7 +43,7 @@ pub struct MountStatistics {
     pub written: u64,
     /// Leases that the server has broken.
     pub breaks: u64,
-    /// Files whose pages the kernel had to drop.
+    /// Times that the kernel had to drop the pages of a file.
     pub invalidations: u64,
     /// Inodes that the kernel knows.
     pub inodes: u64,

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use fuser::Errno;
 use futures_util::lock::Mutex;
-use smbeam_client::{Error, Metadata, ReadDir};
+use smbeam_client::{Error, Metadata, ReadDir, Share};
 
-use crate::errno::errno;
+use crate::errno::{Answer, errno};
 
-use crate::names::to_kernel;
-use crate::volume::{ASIDE, Answer, Volume};
+use crate::names::{ASIDE, to_kernel};
 
 /// Largest number of entries of a listing. A server could send one without an end.
 const ENTRIES_MAX: u64 = 16 << 20;
@@ -57,14 +56,14 @@ impl OpenDirectory {
 }
 
 impl Listing {
-    /// Prepares the listing so that [`Self::entry`] returns the one behind `offset`.
-    pub(crate) async fn seek(&mut self, volume: &Volume, ino: u64, offset: u64) -> Answer<()> {
+    /// Prepares the listing of a path so that [`Self::entry`] returns the one behind `offset`.
+    pub(crate) async fn seek(&mut self, (share, path): (&Share, &str), offset: u64) -> Answer<()> {
         let first = self
             .window
             .front()
             .map_or(self.last + 1, |entry| entry.offset);
         if offset == 0 || offset + 1 < first {
-            self.restart(volume, ino).await?;
+            self.restart(share, path).await?;
         }
         loop {
             while self
@@ -81,9 +80,8 @@ impl Listing {
         }
     }
 
-    async fn restart(&mut self, volume: &Volume, ino: u64) -> Answer<()> {
-        let path = volume.path(ino)?;
-        let source = volume.share.read_dir(&path, "*").await;
+    async fn restart(&mut self, share: &Share, path: &str) -> Answer<()> {
+        let source = share.read_dir(path, "*").await;
         let source = source.map_err(|error| errno(&error))?;
         let dots = [".", ".."]
             .into_iter()

@@ -3,6 +3,9 @@
 use fuser::Errno;
 use smbeam_client::{Error, Status};
 
+/// The reply to an operation of the kernel.
+pub(crate) type Answer<T> = Result<T, Errno>;
+
 /// Returns the errno value with which a request of the kernel fails.
 pub(crate) fn errno(error: &Error) -> Errno {
     match error {

@@ -565,7 +565,7 @@ const F_UNLCK: i32 = 2;
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
-/// The lock of a request of the kernel, whose range includes its last byte.
+/// The lock of a request of the kernel. The range of the request includes its last byte.
 fn lock_of(owner: LockOwner, (start, last): (u64, u64), kind: i32, pid: u32) -> Lock {
     Lock {
         owner: owner.0,
@@ -593,7 +593,8 @@ async fn list(
 ) -> Answer<()> {
     let directory = volume.directories.of(handle)?;
     let mut listing = directory.listing.lock().await;
-    listing.seek(volume, directory.ino, offset).await?;
+    let path = volume.path(directory.ino)?;
+    listing.seek((&volume.share, &path), offset).await?;
     let mut index = 0;
     // A reply with some entries does not wait for the server.
     while index == 0 || listing.has_more_here(index) {

@@ -16,7 +16,7 @@ use crate::opens::Opens;
 
 /// Number of the root. FUSE_ROOT_ID
 pub(crate) const ROOT: u64 = 1;
-/// First of the numbers for files whose number on the server is missing or in use.
+/// First of the numbers for files with a missing or used number on the server.
 const OWN_NUMBERS: u64 = 1 << 63;
 /// Largest number of inodes: about 1 GiB of memory. The kernel forgets inodes when it needs memory.
 const INODES_MAX: usize = 4 << 20;
@@ -38,7 +38,7 @@ pub(crate) struct Identity {
 }
 
 /// What makes two responses show one file. The server can use the id of a removed file again, and
-/// two volumes below a share can use one id; the time of creation tells them apart.
+/// two volumes below a share can use one id; they differ in the time of creation.
 type Key = (u64, SystemTime, bool);
 
 impl Identity {
@@ -236,7 +236,7 @@ impl Inodes {
         self.next_own
     }
 
-    /// Ends an inode whose number another file gets: the file was removed, and the server uses its
+    /// Ends an inode. Another file gets its number: the file was removed, and the server uses its
     /// id again. The kernel has another inode for another generation. Returns the references of
     /// the kernel to the number, which it forgets all together.
     fn retire(&mut self, ino: u64) -> u64 {

@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::thread::Builder;
 
 use crate::handles::lock;
-use crate::volume::Volume;
 
 /// The queue of the thread. Dropping it ends the thread.
 pub(crate) struct Invalidator {
@@ -47,7 +46,7 @@ impl Invalidator {
         (Self { sender, queued }, queue)
     }
 
-    /// Adds an inode whose pages the kernel must drop.
+    /// Adds an inode: the kernel must drop its pages.
     pub(crate) fn add(&self, ino: u64) {
         self.push(ino, None);
     }
@@ -79,18 +78,16 @@ impl Invalidator {
 }
 
 impl Queue {
-    /// Starts the thread.
+    /// Starts the thread. `drop_pages` lets the kernel drop the pages of an inode.
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub(crate) fn start(self, volume: Weak<Volume>) -> io::Result<()> {
+    pub(crate) fn start(self, drop_pages: impl Fn(u64) + Send + 'static) -> io::Result<()> {
         let run = move || {
             for ino in &self.receiver {
                 // A request from here on adds the inode again.
                 let waiting = lock(&self.queued).remove(&ino).unwrap_or_default();
-                if let Some(volume) = volume.upgrade() {
-                    volume.drop_pages(ino);
-                }
+                drop_pages(ino);
                 waiting.iter().for_each(Done::finish);
             }
         };

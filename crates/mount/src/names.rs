@@ -9,6 +9,9 @@ use wire::file_name::NameMapping;
 /// Largest name in bytes. limits.h, NAME_MAX
 pub(crate) const NAME_MAX: usize = 255;
 
+/// Start of the names of removed files that are open. Listings of this mount do not show them.
+pub(crate) const ASIDE: &str = ".smbeam-removed-";
+
 /// Returns the name on the server for a name of the kernel. Characters that SMB does not carry are
 /// mapped, as docs/names.md describes.
 ///

@@ -22,7 +22,7 @@ const CHECKS: &str = include_str!("../../src/python/fuse_mount.py");
 /// Time without a connection.
 const OUTAGE: Duration = Duration::from_secs(2);
 /// Uid and gid of an ordinary user.
-const NOBODY: u32 = 65534;
+const ORDINARY_USER: u32 = 65534;
 
 pub(crate) fn tests() -> Vec<Test> {
     let cases: &[(&str, Case)] = &[
@@ -229,10 +229,10 @@ fn mount_as_user(peer: Peer) -> Result<()> {
         return Err(Missing(why).into());
     }
     let rig = rig(peer)?;
-    let mut mount = Mount::new(&rig, rig.endpoint().port, "one", Some(NOBODY))?;
+    let mut mount = Mount::new(&rig, rig.endpoint().port, "one", Some(ORDINARY_USER))?;
     let (one, shared) = (mount.target.clone(), rig.path(""));
     let mut checks = python(&[&one, &one, &shared], &["direct", "rename_flags"]);
-    succeeds(checks.uid(NOBODY).gid(NOBODY))?;
+    succeeds(checks.uid(ORDINARY_USER).gid(ORDINARY_USER))?;
     mount.signal("TERM")?;
     mount.ends()?;
     ensure!(!mount.is_mounted(), "the mount stays");

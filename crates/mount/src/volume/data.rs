@@ -29,8 +29,8 @@ impl Volume {
         Ok((bytes, (!is_protected).then_some(open.ino)))
     }
 
-    /// Writes to a file. Returns the number of written bytes, and the inode whose pages the kernel
-    /// must drop after the reply, if any.
+    /// Writes to a file. Returns the number of written bytes. The second value is the inode if the
+    /// kernel must drop its pages after the reply.
     pub(crate) async fn write(
         self: &Arc<Self>,
         handle: FileHandle,

@@ -229,9 +229,7 @@ mod tests {
     #[test]
     fn a_signal_counts_if_the_thread_receives_it() {
         let status = |pending: &str, blocked: &str, ignored: &str| {
-            format!(
-                "Name:\tx\nSigPnd:\t{pending}\nShdPnd:\t0000\nSigBlk:\t{blocked}\nSigIgn:\t{ignored}\n"
-            )
+            format!("SigPnd:\t{pending}\nShdPnd:\t0\nSigBlk:\t{blocked}\nSigIgn:\t{ignored}\n")
         };
         assert!(!is_signaled(&status("0000", "0000", "0000")));
         assert!(is_signaled(&status("0100", "0000", "0000")));

@@ -9,7 +9,6 @@ mod set;
 mod space;
 mod xattr;
 
-pub(crate) use remove::ASIDE;
 pub(crate) use set::Wanted;
 pub(crate) use space::Sought;
 
@@ -18,12 +17,13 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use fuser::{Errno, FileAttr, FileHandle, Generation, Notifier};
+use fuser::{FileAttr, FileHandle, Generation, Notifier};
 use smbeam_client::{LeaseState, Share};
 
 use crate::attributes::{Node, UNPROTECTED};
 use crate::counters::{Counters, MountStatistics};
 use crate::directory::OpenDirectory;
+pub(crate) use crate::errno::Answer;
 use crate::errno::errno;
 use crate::handles::{Handles, lock};
 use crate::inodes::Inodes;
@@ -54,9 +54,6 @@ pub(crate) struct Found {
     /// Time for which the kernel may use name and attributes.
     pub(crate) time: Duration,
 }
-
-/// The reply to an operation of the kernel.
-pub(crate) type Answer<T> = Result<T, Errno>;
 
 /// The rights of a lease that only one client can hold.
 const EXCLUSIVE: LeaseState = LeaseState(LeaseState::READ_CACHING.0 | LeaseState::WRITE_CACHING.0);
@@ -89,7 +86,12 @@ impl Volume {
             timer: Timer::new()?,
             counters: Counters::default(),
         });
-        queue.start(Arc::downgrade(&volume))?;
+        let dropping = Arc::downgrade(&volume);
+        queue.start(move |ino| {
+            if let Some(volume) = dropping.upgrade() {
+                volume.drop_pages(ino);
+            }
+        })?;
         Ok(volume)
     }
 

@@ -13,9 +13,7 @@ use smbeam_client::{AccessMask, Changes, Error, File, FileAttributes, OpenOption
 use super::{Answer, Volume};
 use crate::errno::errno;
 use crate::handles::lock;
-
-/// Start of the names of removed files that are open. Listings of this mount do not show them.
-pub(crate) const ASIDE: &str = ".smbeam-removed-";
+use crate::names::ASIDE;
 
 /// Number of files that got another name.
 static COUNT: AtomicU64 = AtomicU64::new(0);
