@@ -144,11 +144,11 @@ impl Inodes {
     ///
     /// # Errors
     /// ENFILE: the table is full. ESTALE: the table does not have the directory.
-    pub(crate) fn bind(&mut self, name: Name, identity: Identity) -> Result<Bound, Errno> {
+    pub(crate) fn bind(&mut self, name: &Name, identity: Identity) -> Result<Bound, Errno> {
         if !self.by_number.contains_key(&name.0) {
             return Err(Errno::ESTALE);
         }
-        let ino = match self.known(&name, &identity) {
+        let ino = match self.known(name, &identity) {
             Some(ino) => ino,
             None => self.add(identity)?,
         };
@@ -252,19 +252,19 @@ impl Inodes {
     }
 
     /// Lets a name lead to an inode.
-    fn name(&mut self, ino: u64, name: Name) {
+    fn name(&mut self, ino: u64, name: &Name) {
         let before = self.by_name.insert(name.clone(), ino);
         if before == Some(ino) {
             let names = &mut self.by_number.get_mut(&ino).expect("it is named").names;
             // Paths are made of the latest name.
-            if let Some(at) = names.iter().position(|it| *it == name) {
+            if let Some(at) = names.iter().position(|it| it == name) {
                 let latest = names.len() - 1;
                 names.swap(at, latest);
             }
             return;
         }
         if let Some(old) = before {
-            self.drop_name(old, &name);
+            self.drop_name(old, name);
         }
         let inode = self.by_number.get_mut(&ino).expect("it was found or added");
         let most = match inode.identity.is_directory {
@@ -292,7 +292,7 @@ impl Inodes {
     }
 
     /// Takes note of a rename. The file at the new name was replaced.
-    pub(crate) fn renamed(&mut self, from: (u64, &str), to: Name) {
+    pub(crate) fn renamed(&mut self, from: (u64, &str), to: &Name) {
         self.unlinked(to.0, &to.1);
         let from = (from.0, from.1.to_owned());
         if let Some(ino) = self.by_name.remove(&from) {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn bind(inodes: &mut Inodes, parent: u64, name: &str, identity: Identity) -> u64 {
-        let bound = inodes.bind((parent, name.to_owned()), identity);
+        let bound = inodes.bind(&(parent, name.to_owned()), identity);
         bound.map(|bound| bound.ino).expect("bound")
     }
 
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!((directory, file), (10, 11));
         assert_eq!(inodes.path(file).as_deref(), Ok("base/a/b"));
         assert_eq!(bind(&mut inodes, directory, "b", of(11, 1, false)), 11);
-        inodes.renamed((ROOT, "a"), (ROOT, "c".to_owned()));
+        inodes.renamed((ROOT, "a"), &(ROOT, "c".to_owned()));
         assert_eq!(inodes.path(file).as_deref(), Ok("base/c/b"));
         inodes.unlinked(directory, "b");
         assert_eq!(inodes.path(file), Err(Errno::ENOENT));
@@ -413,9 +413,9 @@ mod tests {
     fn a_number_that_the_server_uses_again_has_another_generation() {
         let mut inodes = Inodes::new("");
         let name = |name: &str| (ROOT, name.to_owned());
-        let old = inodes.bind(name("a"), of(10, 1, false)).expect("bound");
+        let old = inodes.bind(&name("a"), of(10, 1, false)).expect("bound");
         inodes.unlinked(ROOT, "a");
-        let new = inodes.bind(name("a"), of(10, 2, false)).expect("bound");
+        let new = inodes.bind(&name("a"), of(10, 2, false)).expect("bound");
         assert_eq!((old.ino, new.ino), (10, 10));
         assert_ne!(old.generation, new.generation);
         // The kernel forgets both together.
@@ -434,7 +434,7 @@ mod tests {
         let again = bind(&mut inodes, b, "a", of(10, 1, true));
         assert_ne!(again, a);
         assert_eq!(inodes.path(again).as_deref(), Ok("a/b/a"));
-        let bound = inodes.bind((99, "x".to_owned()), of(12, 1, true));
+        let bound = inodes.bind(&(99, "x".to_owned()), of(12, 1, true));
         assert_eq!(bound.map(|bound| bound.ino), Err(Errno::ESTALE));
     }
 

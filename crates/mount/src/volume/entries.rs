@@ -40,7 +40,7 @@ impl Volume {
         } else {
             self.replace((&from, &to), (new_parent, &new_name)).await?;
         }
-        lock(&self.inodes).renamed((parent, &name), (new_parent, new_name));
+        lock(&self.inodes).renamed((parent, &name), &(new_parent, new_name));
         Ok(())
     }
 

@@ -149,7 +149,7 @@ impl Volume {
 
     /// Takes note of a file, and of the reference to it that the kernel gets with the reply.
     pub(crate) fn found(&self, parent: u64, name: String, node: &Node) -> Answer<Found> {
-        let bound = lock(&self.inodes).bind((parent, name), node.identity())?;
+        let bound = lock(&self.inodes).bind(&(parent, name), node.identity())?;
         Ok(Found {
             attributes: node.attributes(bound.ino, &self.options),
             generation: Generation(bound.generation),
