@@ -15,7 +15,7 @@ use std::process::Command;
 /// built anew.
 pub const SAMBA_RECIPE: u32 = 2;
 /// The recipe of the guest part.
-pub const GUEST_RECIPE: u32 = 1;
+pub const GUEST_RECIPE: u32 = 2;
 /// The recipe of the RDMA part.
 pub const RDMA_RECIPE: u32 = 1;
 /// The recipe of the RDMA part's kernel, which is kept beside the root file system.

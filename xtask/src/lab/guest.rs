@@ -12,7 +12,8 @@ use smbeam_tests::namespace::Namespace;
 use super::debian;
 use crate::process::quiet;
 
-const PACKAGES: &[&str] = &["user-mode-linux", "kmod"];
+/// The kernel, and programs for backups that run in the guest.
+const PACKAGES: &[&str] = &["user-mode-linux", "kmod", "rsync", "restic", "rclone"];
 const INIT: &str = include_str!("guest-init.sh");
 /// The directory where the package installs kernel modules, and the one where programs search for
 /// them.
