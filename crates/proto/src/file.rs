@@ -12,6 +12,7 @@ use core::ops::Range;
 use wire::access::{AccessMask, FileAttributes};
 use wire::change_notify::CompletionFilter;
 use wire::fscc::FileAction;
+use wire::posix::PosixFileType;
 use wire::reparse::ReparseTag;
 use wire::security::{SecurityDescriptor, SecurityInformation};
 use wire::{FileTime, Status};
@@ -106,8 +107,11 @@ pub enum Operation {
     /// Sets the Unix permissions of the file (chmod), which alone decide about access from then on.
     /// Answered with [`Outcome::Metadata`].
     SetMode {
-        /// The nine permission bits. The other bits of st_mode do not change.
+        /// The new values of the bits in `mask`.
         mode: u32,
+        /// The bits of st_mode that change: permissions (0o777), or also set-user-id, set-group-id
+        /// and sticky bit (0o7777).
+        mask: u32,
     },
     /// Queries the whole security descriptor of the file: the stored one, or one that stands for
     /// the Unix permissions. Answered with [`Outcome::Security`].
@@ -268,8 +272,8 @@ pub struct SecurityChange {
     pub descriptor: SecurityDescriptor,
 }
 
-/// Which existing file a rename replaces if it has the new name. A rename never replaces a
-/// directory.
+/// Which existing file a rename replaces if it has the new name. Only [`Posix`](Self::Posix)
+/// replaces a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replace {
     /// None: the rename fails with OBJECT_NAME_COLLISION.
@@ -278,6 +282,10 @@ pub enum Replace {
     Writable,
     /// Any file, also one with the attribute READONLY.
     Any,
+    /// What rename(2) replaces: a file by a file, an empty directory by a directory. Fails with
+    /// FILE_IS_A_DIRECTORY, NOT_A_DIRECTORY or DIRECTORY_NOT_EMPTY otherwise. Two names of one file
+    /// stay as they are.
+    Posix,
 }
 
 impl From<bool> for Replace {
@@ -351,6 +359,20 @@ pub struct OpenPlan {
     /// that leads through another reparse point, or to one, fails with STOPPED_ON_SYMLINK. One of a
     /// pipe, socket or device of Unix fails with IO_REPARSE_TAG_NOT_HANDLED.
     pub open_link: bool,
+    /// Makes it an open of the SMB3 POSIX extensions; `None` for other opens.
+    pub posix: Option<PosixOpen>,
+}
+
+/// The properties of an open of the SMB3 POSIX extensions. It differs from other opens:
+///
+/// - The file system compares names exactly, in the open and in its later operations.
+/// - It does not follow the symbolic link that the path names, with any `open_link`.
+/// - The open gives a new file the mode, and no DOS attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PosixOpen {
+    /// The permission bits of a new file (`st_mode & 07777`). The umask of the server and the
+    /// default list of the directory apply.
+    pub mode: u32,
 }
 
 /// Identifies a file to its file system, independently of its names. A handle stays valid after a
@@ -558,6 +580,9 @@ pub struct Metadata {
     pub changed: FileTime,
     /// Unix type and permissions (st_mode).
     pub mode: u32,
+    /// The type that clients of the SMB3 POSIX extensions see. A stored reparse point can make a
+    /// regular file a link or a special file for them.
+    pub posix_type: PosixFileType,
     /// User ID of the Unix owner.
     pub uid: u32,
     /// Group ID of the Unix group.
@@ -676,6 +701,10 @@ pub struct VolumeInfo {
     pub has_compression: bool,
     /// Creation time of the volume.
     pub created: FileTime,
+    /// Number of files that the file system can have; 0 if it has no limit.
+    pub total_files: u64,
+    /// Number of further files that the file system can have; 0 if it has no limit.
+    pub free_files: u64,
 }
 
 /// The kind of a file system, by the name that Windows uses for it: NTFS, FAT32, exFAT, CDFS or

@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use wire::upcase::is_same_name;
-use wire::{Status, Utf16};
+use wire::{Status, Utf16, posix_name};
 
 /// A path from the root of a share: components joined by `/`, none of them empty, `.` or `..`. The
 /// root is the empty path.
@@ -83,6 +83,62 @@ impl SharePath {
             return Err(Status::OBJECT_NAME_INVALID);
         }
         Ok(Self { stream, ..path })
+    }
+
+    /// Parses the name in a CREATE request with the context of the SMB3 POSIX extensions: `/`
+    /// between the components, no `/` in front. A component has every other character but NUL, and
+    /// there are no streams. The path has the names that other clients see
+    /// ([`NameMapping::Map`](wire::file_name::NameMapping::Map)).
+    ///
+    /// # Errors
+    /// NAME_TOO_LONG above [`MAX_PATH_UNITS`] and above [`MAX_COMPONENT_UNITS`]; INVALID_PARAMETER
+    /// for a leading `/`; OBJECT_NAME_INVALID for components that no file can have.
+    pub fn from_posix_wire(name: Utf16<'_>) -> Result<Self, Status> {
+        let name = posix_text(name)?;
+        if name.starts_with('/') {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        Self::from_posix_text(&name)
+    }
+
+    /// Parses the new name in a rename or hard link through an open of the SMB3 POSIX extensions.
+    /// Unlike the name in a CREATE request, this name may start with `/`, and must not be the root.
+    ///
+    /// # Errors
+    /// As [`from_posix_wire`](Self::from_posix_wire), and INVALID_PARAMETER for the root.
+    pub fn from_posix_wire_target(name: Utf16<'_>) -> Result<Self, Status> {
+        let name = posix_text(name)?;
+        let path = Self::from_posix_text(&name)?;
+        if path.is_root() {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        Ok(path)
+    }
+
+    fn from_posix_text(name: &str) -> Result<Self, Status> {
+        let mut path = String::with_capacity(name.len());
+        for component in name.split('/') {
+            match component {
+                "" | "." => continue,
+                ".." => {
+                    climb(&mut path)?;
+                    continue;
+                }
+                component => {
+                    // Linux limits a name to 255 bytes.
+                    if component.len() > MAX_COMPONENT_UNITS {
+                        return Err(Status::NAME_TOO_LONG);
+                    }
+                    let mapped = posix_name::to_mapped(component);
+                    let mapped = mapped.ok_or(Status::OBJECT_NAME_INVALID)?;
+                    if !path.is_empty() {
+                        path.push('/');
+                    }
+                    path.push_str(&mapped);
+                }
+            }
+        }
+        Ok(Self::of_file(path))
     }
 
     /// Returns whether the name in a CREATE request names the unnamed data stream by its type
@@ -215,6 +271,16 @@ impl SharePath {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// Returns the path after a rename of the directory `from` above it to `to`, with the stream;
+    /// `None` if the path is not below `from`.
+    pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
+        if from.is_root() || !self.is_below(from) {
+            return None;
+        }
+        let rest = self.path.get(from.path.len() + 1..)?;
+        Some(to.join(rest).with_stream(self.stream.clone()))
+    }
+
     /// Returns the path in the form of SMB messages: the components joined by `\`, and for a stream
     /// its name and type (`file:stream:$DATA`).
     pub fn to_wire(&self) -> String {
@@ -252,6 +318,14 @@ impl fmt::Display for SharePath {
 /// Samba accepts both, and clients on Linux depend on it: smbtorture
 /// smb2.timestamps.test_close_not_attrib.
 const SEPARATORS: [char; 2] = ['\\', '/'];
+
+/// Decodes a name of the SMB3 POSIX extensions.
+fn posix_text(name: Utf16<'_>) -> Result<String, Status> {
+    if name.len() > MAX_PATH_UNITS * 2 {
+        return Err(Status::NAME_TOO_LONG);
+    }
+    name.decode().ok_or(Status::OBJECT_NAME_INVALID)
+}
 
 /// Splits a name into the file and the stream. Streams have the type `$DATA`, which a name need
 /// not write; the root of a share has no stream. \[MS-FSCC\] 2.1.5
@@ -432,6 +506,43 @@ mod tests {
         assert_eq!(target("\\"), Err(Status::INVALID_PARAMETER));
         assert_eq!(target(""), Err(Status::INVALID_PARAMETER));
         assert_eq!(target(":x:$DATA"), Err(Status::OBJECT_NAME_INVALID));
+    }
+
+    #[test]
+    fn a_posix_name_has_every_character_but_a_slash() {
+        let path = |name: &str| SharePath::from_posix_wire(Utf16(&utf16(name)));
+        for (name, mapped) in [
+            ("a:b", "a\u{f022}b"),
+            ("a.", "a\u{f029}"),
+            ("x\\y/*", "x\u{f026}y/\u{f021}"),
+            ("con", "con"),
+            ("a//b/./c/", "a/b/c"),
+            ("\\a", "\u{f026}a"),
+            ("a/b/../c", "a/c"),
+            ("a\u{f022}b", "a\u{efef}\u{ef80}\u{efa2}b"),
+        ] {
+            assert_eq!(path(name).expect(name).as_str(), mapped);
+        }
+        assert!(path("").expect("the root").is_root());
+        assert_eq!(path("/a"), Err(Status::INVALID_PARAMETER));
+        assert_eq!(path("a\0"), Err(Status::OBJECT_NAME_INVALID));
+        assert_eq!(path("a/../../b"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
+        assert_eq!(path(&"a".repeat(256)), Err(Status::NAME_TOO_LONG));
+        assert!(path(&"a".repeat(255)).is_ok());
+        let target = |name: &str| SharePath::from_posix_wire_target(Utf16(&utf16(name)));
+        assert_eq!(target("/a*").expect("a name").as_str(), "a\u{f021}");
+        assert_eq!(target("."), Err(Status::INVALID_PARAMETER));
+    }
+
+    #[test]
+    fn a_path_moves_with_the_directory_above() {
+        let at = SharePath::from_trusted;
+        assert_eq!(at("a/b/c").moved(&at("a"), &at("x/y")), Some(at("x/y/b/c")));
+        assert_eq!(at("a/b").moved(&at("a/b"), &at("x")), None);
+        assert_eq!(at("ab/c").moved(&at("a"), &at("x")), None);
+        let stream = at("a/b").with_stream(StreamName::new("s"));
+        let moved = stream.moved(&at("a"), &at("x")).expect("below");
+        assert_eq!(moved, at("x/b").with_stream(StreamName::new("s")));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tracing::warn;
 use vfs::accounts::Accounts;
 use vfs::{FileSystem, posix};
 
-use crate::config::ShareSection;
+use crate::config::{Names, ShareSection};
 use crate::error::StartError;
 use crate::unix_account;
 
@@ -80,6 +80,7 @@ impl Shares {
             guest: section.guest,
             force_token: force_token(section)?,
             access_based_enumeration: section.access_based_enumeration,
+            posix: section.posix && section.names == Names::Map,
         };
         let path = section.path.get_ref();
         let service = service_token(section)?;
@@ -209,5 +210,6 @@ fn ipc() -> Share {
         guest: true,
         force_token: None,
         access_based_enumeration: false,
+        posix: false,
     }
 }

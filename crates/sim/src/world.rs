@@ -699,6 +699,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             sync: SyncPolicy::default(),
             force_token: None,
             access_based_enumeration: false,
+            posix: true,
         })
     };
     let limits = Limits::default();

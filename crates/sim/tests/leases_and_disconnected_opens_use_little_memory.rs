@@ -119,6 +119,7 @@ impl Rig {
             notify: true,
             sync: SyncPolicy::default(),
             access_based_enumeration: false,
+            posix: false,
             force_token: None,
         };
         let mut config = Config {

@@ -57,6 +57,7 @@ impl Bench {
             allocation: 0,
             security: None,
             open_link: false,
+            posix: None,
         };
         match self.run(&FileOp::Open(plan)) {
             Ok(outcome) => Some(outcome.expect_opened().file),

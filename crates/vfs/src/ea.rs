@@ -35,7 +35,7 @@ pub(crate) fn is_reserved(name: &[u8]) -> bool {
 /// # Errors
 /// ACCESS_DENIED for a reserved name, INVALID_EA_NAME for a name that is too long, and EA_TOO_LARGE
 /// if the list of the file would exceed its maximum length.
-pub(crate) fn check(eas: &[Ea], changes: &[Ea]) -> Result<(), Status> {
+pub(crate) fn check(eas: &[Ea], changes: &[Ea], names: Names) -> Result<(), Status> {
     if changes.iter().any(|change| is_reserved(&change.name)) {
         return Err(Status::ACCESS_DENIED);
     }
@@ -44,7 +44,7 @@ pub(crate) fn check(eas: &[Ea], changes: &[Ea]) -> Result<(), Status> {
     }
     let mut after = eas.to_vec();
     for change in changes {
-        apply(&mut after, change);
+        apply(&mut after, change, names);
     }
     let is_growing = list_len(&after) > list_len(eas);
     if is_growing && list_len(&after) > LIST_MAX {
@@ -53,9 +53,28 @@ pub(crate) fn check(eas: &[Ea], changes: &[Ea]) -> Result<(), Status> {
     Ok(())
 }
 
+/// How the names of attributes are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Without regard to case.
+    Folded,
+    /// Exactly, for opens of the SMB3 POSIX extensions.
+    Exact,
+}
+
+impl Names {
+    /// Whether an attribute has this name.
+    pub(crate) fn are_same(self, ea: &Ea, name: &[u8]) -> bool {
+        match self {
+            Self::Folded => ea.has_name(name),
+            Self::Exact => ea.name == name,
+        }
+    }
+}
+
 /// Applies a change to the attributes of a file. An attribute keeps the spelling of its name.
-pub(crate) fn apply(eas: &mut Vec<Ea>, change: &Ea) {
-    let found = eas.iter().position(|ea| ea.has_name(&change.name));
+pub(crate) fn apply(eas: &mut Vec<Ea>, change: &Ea, names: Names) {
+    let found = (eas.iter()).position(|ea| names.are_same(ea, &change.name));
     match found {
         Some(index) if change.value.is_empty() => {
             eas.remove(index);
@@ -69,6 +88,23 @@ pub(crate) fn apply(eas: &mut Vec<Ea>, change: &Ea) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(eas: &[Ea], changes: &[Ea]) -> Result<(), Status> {
+        super::check(eas, changes, Names::Folded)
+    }
+
+    fn apply(eas: &mut Vec<Ea>, change: &Ea) {
+        super::apply(eas, change, Names::Folded);
+    }
+
+    #[test]
+    fn exact_names_differ_in_case() {
+        let mut eas = vec![ea(b"name", b"1")];
+        super::apply(&mut eas, &ea(b"NAME", b"2"), Names::Exact);
+        assert_eq!(eas, [ea(b"name", b"1"), ea(b"NAME", b"2")]);
+        super::apply(&mut eas, &ea(b"name", b""), Names::Exact);
+        assert_eq!(eas, [ea(b"NAME", b"2")]);
+    }
 
     fn ea(name: &[u8], value: &[u8]) -> Ea {
         Ea {

@@ -23,6 +23,7 @@ fn create(memory: &Memory, effort: Effort) -> Attempt<Result<Outcome, Status>> {
         allocation: 0,
         security: None,
         open_link: false,
+        posix: None,
     };
     memory.execute(&FileOp::Open(plan), effort)
 }

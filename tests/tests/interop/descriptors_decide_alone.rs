@@ -189,7 +189,10 @@ fn no_access_leads_out_of_the_share() -> Result<()> {
 fn a_service_that_is_root_is_named_so() -> Result<()> {
     for (account, reason) in [
         ("toor", "`toor` has the user id 0"),
-        ("no-such-account", "there is no Unix account `no-such-account`"),
+        (
+            "no-such-account",
+            "there is no Unix account `no-such-account`",
+        ),
     ] {
         match Stage::new(account) {
             Ok(_) => bail!("the server starts with {account}"),

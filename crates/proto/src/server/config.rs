@@ -303,4 +303,7 @@ pub struct Share {
     /// Whether listings leave out files that the user may not read. The file system does it; the
     /// server reports it to clients. \[MS-SMB2\] 2.2.10, ACCESS_BASED_DIRECTORY_ENUM
     pub access_based_enumeration: bool,
+    /// Whether clients may use the SMB3 POSIX extensions in the share: exact names, Unix modes and
+    /// owners, POSIX deletion and rename. The server offers them if any share has them.
+    pub posix: bool,
 }

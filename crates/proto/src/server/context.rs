@@ -72,6 +72,8 @@ pub(crate) struct Context<'a> {
     pub(crate) invalidate: &'a mut Option<u32>,
     /// Whether a session may have several connections: NEGOTIATE said so.
     pub(crate) has_multichannel: bool,
+    /// Whether the client may use the SMB3 POSIX extensions, in the shares that have them.
+    pub(crate) has_posix: bool,
     /// Requests of the connection that wait for a byte-range lock.
     pub(crate) lock_waits: &'a Arc<AtomicUsize>,
     pub(crate) op_ids: &'a mut OpIds,

@@ -100,7 +100,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if let Some(reconnect) = Reconnect::find(&request.contexts, context.dialect)? {
         return reconnect::begin(context, &request, reconnect);
     }
-    let mut wanted = Wanted::new(&request, &context.tree, &context.token())?;
+    let mut wanted = Wanted::new(&request, &context.tree, &context.token(), context.has_posix)?;
     if let Some(progress) = replayed::begin(context, &mut wanted)? {
         return Ok(progress);
     }
@@ -125,6 +125,7 @@ fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
         allocation: wanted.asked.allocation,
         security: wanted.asked.security.clone(),
         open_link: wanted.options.contains(CreateOptions::OPEN_REPARSE_POINT),
+        posix: wanted.asked.posix,
     };
     let step = Step::Opening(Box::new(wanted));
     context.wait(FileOp::Open(plan), step)
@@ -298,6 +299,7 @@ impl Entered {
             file: self.opened.file,
             key: self.opened.metadata.key,
             is_directory,
+            is_posix: self.wanted.is_posix(),
             granted: self.granted,
             options: self.wanted.options,
             has_readers,

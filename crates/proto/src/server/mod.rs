@@ -35,6 +35,7 @@ mod op_ids;
 mod open;
 mod operations;
 mod outstanding_request;
+mod posix;
 mod quota;
 mod replay;
 mod session;

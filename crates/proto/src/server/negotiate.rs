@@ -41,6 +41,8 @@ struct Offer {
     ciphers: Option<Vec<context::Cipher>>,
     signing: Option<Vec<context::SigningAlgorithm>>,
     transport: Option<TransportFlags>,
+    /// Whether the client offers the SMB3 POSIX extensions.
+    posix: bool,
 }
 
 impl Connection {
@@ -113,6 +115,7 @@ impl Connection {
             client_security_mode: request.security_mode,
             encrypts: agreed.encrypts,
             transport_security: self.accepts_transport_security(offer),
+            has_posix: offer.is_some_and(|offer| offer.posix) && has_posix_share(config),
         }
     }
 
@@ -226,6 +229,7 @@ fn smb1_negotiated(config: &Config, dialect: Dialect) -> Negotiated {
         client_security_mode: SecurityMode::NONE,
         encrypts: false,
         transport_security: false,
+        has_posix: false,
     }
 }
 
@@ -294,6 +298,7 @@ fn read_contexts(request: &Request<'_>) -> Result<Offer, Status> {
                     return Err(Status::INVALID_PARAMETER);
                 }
             }
+            ContextType::POSIX_EXTENSIONS_AVAILABLE => offer.posix |= offers_posix(data)?,
             _ => {}
         }
     }
@@ -382,8 +387,23 @@ fn implied_signing(dialect: Dialect) -> SigningAlgorithm {
     }
 }
 
-/// The answer to each context that we know. Compression, RDMA transforms and the POSIX extensions
-/// are not offered: no answer says so.
+/// Whether the context of the SMB3 POSIX extensions names the version that the server knows. Its
+/// data are GUIDs, as in Samba: another length fails the request, and unknown GUIDs have no answer.
+fn offers_posix(data: &[u8]) -> Result<bool, Status> {
+    let (versions, rest) = data.as_chunks();
+    if versions.is_empty() || !rest.is_empty() {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    Ok(versions.contains(&context::POSIX_EXTENSIONS.0))
+}
+
+/// Whether any share has the SMB3 POSIX extensions.
+fn has_posix_share(config: &Config) -> bool {
+    config.shares.iter().any(|share| share.posix)
+}
+
+/// The answer to each context that we know. Compression and RDMA transforms are not offered: no
+/// answer says so.
 fn answer_contexts(
     negotiated: &Negotiated,
     offer: &Offer,
@@ -411,6 +431,10 @@ fn answer_contexts(
         let flags = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
         let answer = Transport { flags };
         contexts.push((ContextType::TRANSPORT_CAPABILITIES, answer.encode()));
+    }
+    if negotiated.has_posix {
+        let answer = context::POSIX_EXTENSIONS.0.to_vec();
+        contexts.push((ContextType::POSIX_EXTENSIONS_AVAILABLE, answer));
     }
     contexts
 }

@@ -25,4 +25,6 @@ pub(super) struct Negotiated {
     pub(super) encrypts: bool,
     /// Connection.AcceptTransportSecurity: the transport replaces SMB encryption.
     pub(super) transport_security: bool,
+    /// Whether the client may use the SMB3 POSIX extensions, in the shares that have them.
+    pub(super) has_posix: bool,
 }

@@ -34,6 +34,8 @@ pub(crate) struct Open {
     /// Which file it is.
     pub(crate) key: FileKey,
     pub(crate) is_directory: bool,
+    /// Whether it is an open of the SMB3 POSIX extensions.
+    pub(crate) is_posix: bool,
     /// Open.GrantedAccess.
     pub(crate) granted: AccessMask,
     pub(crate) options: CreateOptions,

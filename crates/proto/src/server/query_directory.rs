@@ -4,15 +4,17 @@
 //! not fit stays with the open and begins the next answer. That is little on purpose: a file that
 //! goes between two requests should not be listed any more. smbtorture smb2.dir.fixed
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
 use wire::fscc::{self, DirectoryWriter, FileInfoClass};
+use wire::posix::PosixAttributes;
 use wire::query_directory::{QueryDirectoryFlags, Request, Response};
 use wire::text::utf16;
-use wire::{Status, Utf16};
+use wire::{Status, Utf16, posix_name};
 
 use crate::effect::Outcome;
 use crate::file::{DirectoryEntry, DirectoryPlan, FileOp, Operation, Select};
@@ -20,6 +22,7 @@ use crate::path::MAX_COMPONENT_UNITS;
 use crate::pattern::Pattern;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::open::{Enumeration, Need, Open, malformed, wire_attributes};
+use crate::server::posix;
 
 /// Maximum number of entries in a batch, and so of the entries that an open buffers.
 const MAX_BATCH: usize = 1024;
@@ -48,6 +51,8 @@ pub(crate) struct Step {
     batch: usize,
     /// Entries at most.
     max_count: usize,
+    /// Whether it is an open of the SMB3 POSIX extensions for the root of the share.
+    is_root: bool,
 }
 
 /// How far the entries at hand have brought an answer.
@@ -73,16 +78,21 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
     let class = FileInfoClass(request.file_information_class);
     let length = (request.output_buffer_length as usize).min(MAX_ANSWER_LEN);
-    let entry_len = entry_len(class)?;
+    let entry_len = entry_len(class, &open)?;
     if length < entry_len {
         return Err(Status::INFO_LENGTH_MISMATCH);
     }
     if context.response_bytes + length > MAX_COMPOUND_LEN {
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
-    let select = select(request.pattern)?;
+    let select = match open.is_posix {
+        true => select_posix(request.pattern)?,
+        false => select(request.pattern)?,
+    };
     let writer = DirectoryWriter::new(class, length).ok_or(Status::INVALID_INFO_CLASS)?;
     let is_single = (request.flags).contains(QueryDirectoryFlags::RETURN_SINGLE_ENTRY);
+    let path = || context.server.files.path(open.key, open.file);
+    let is_root = open.is_posix && path().is_none_or(|path| path.is_root());
     let step = Step {
         scan: prepare(&open, &request, select),
         open,
@@ -91,13 +101,16 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         usual_len: entry_len + USUAL_NAME_LEN,
         batch: 0,
         max_count: if is_single { 1 } else { usize::MAX },
+        is_root,
     };
     step.serve_left_over(context)
 }
 
-/// The class, if it is one that is listed: 100 needs the POSIX extensions, which were not agreed.
-fn entry_len(class: FileInfoClass) -> Result<usize, Status> {
-    let entry_len = class.entry_len().filter(|_| class != FileInfoClass::POSIX);
+/// The length of an entry without its name, if the class is one that is listed: 100 needs an open
+/// of the SMB3 POSIX extensions.
+fn entry_len(class: FileInfoClass, open: &Open) -> Result<usize, Status> {
+    let is_listed = class != FileInfoClass::POSIX || open.is_posix;
+    let entry_len = class.entry_len().filter(|_| is_listed);
     entry_len.ok_or(Status::INVALID_INFO_CLASS)
 }
 
@@ -119,6 +132,21 @@ fn select(pattern: Utf16<'_>) -> Result<Select, Status> {
     } else {
         Select::Matching(pattern)
     })
+}
+
+/// What a pattern selects in an open of the SMB3 POSIX extensions: `*` all entries, another one
+/// the entry with just this name. Samba has wildcards here too, but no client sends them.
+fn select_posix(pattern: Utf16<'_>) -> Result<Select, Status> {
+    let text = pattern.decode().ok_or(Status::OBJECT_NAME_INVALID)?;
+    match &*text {
+        "*" => Ok(Select::All),
+        "." | ".." => Ok(Select::Name(text)),
+        text if text.len() > MAX_COMPONENT_UNITS => Err(Status::OBJECT_NAME_INVALID),
+        text => {
+            let name = posix_name::to_mapped(text).ok_or(Status::OBJECT_NAME_INVALID)?;
+            Ok(Select::Name(name.into_owned()))
+        }
+    }
 }
 
 /// Starts the scan if there is none or it is to start again. \[MS-FSA\] 2.1.5.6.3: the pattern of
@@ -212,7 +240,7 @@ impl Step {
     /// Puts entries into the answer, the last one first, as many as fit; the others are left over.
     fn fill(&mut self, mut entries: Vec<DirectoryEntry>) -> Result<Filled, Status> {
         while let Some(entry) = entries.last() {
-            if self.writer.count() == self.max_count || !push(&mut self.writer, entry) {
+            if self.writer.count() == self.max_count || !self.push(entry) {
                 let is_empty = self.writer.is_empty();
                 self.keep(entries);
                 // Samba's word for a buffer that holds not even one entry.
@@ -228,6 +256,44 @@ impl Step {
             return Ok(Filled::Full);
         }
         Ok(Filled::Hungry)
+    }
+
+    /// Appends an entry in the form of the class; false where it does not fit.
+    fn push(&mut self, entry: &DirectoryEntry) -> bool {
+        let DirectoryEntry { name, metadata } = entry;
+        let is_posix = self.open.is_posix;
+        let shown = match is_posix {
+            // Every mapped name has a name on the disk.
+            true => posix_name::from_mapped(name).unwrap_or(Cow::Borrowed(name)),
+            false => Cow::Borrowed(&**name),
+        };
+        let is_above_root = name == ".." && self.is_root;
+        let (file_id, posix) = match is_above_root {
+            true => (0, posix::attributes_above_root(metadata)),
+            false if is_posix => (metadata.file_id(), posix::attributes(metadata)),
+            false => (metadata.file_id(), PosixAttributes::default()),
+        };
+        let name = utf16(&shown);
+        self.writer.push(&fscc::DirectoryEntry {
+            created: metadata.created,
+            accessed: metadata.accessed,
+            written: metadata.written,
+            changed: metadata.changed,
+            end_of_file: metadata.size,
+            allocation_size: metadata.allocation,
+            attributes: wire_attributes(metadata),
+            reparse_tag: metadata.reparse_tag.0,
+            file_id,
+            file_id_high: metadata.volume.tag,
+            // No 8.3 names and no place that lasts. EaSize is 0: all classes of ordinary listings
+            // have the field, so clients cannot ask for it, and it would cost a list of attributes
+            // and a read of each attribute for every entry. Samba pays that with `ea support`.
+            // Clients that need the size query the file (FileEaInformation), which has it.
+            short_name: Utf16(&[]),
+            name: Utf16(&name),
+            posix,
+            ..fscc::DirectoryEntry::default()
+        })
     }
 
     /// Leaves entries for the next answer, the next one last, unless the scan started again
@@ -263,31 +329,6 @@ impl Step {
         let reply = Reply::message(|out| Response { output: &output }.encode(out));
         Ok(Progress::Done(reply))
     }
-}
-
-/// Appends an entry in the form of the class; false where it does not fit.
-fn push(writer: &mut DirectoryWriter, entry: &DirectoryEntry) -> bool {
-    let DirectoryEntry { name, metadata } = entry;
-    let name = utf16(name);
-    writer.push(&fscc::DirectoryEntry {
-        created: metadata.created,
-        accessed: metadata.accessed,
-        written: metadata.written,
-        changed: metadata.changed,
-        end_of_file: metadata.size,
-        allocation_size: metadata.allocation,
-        attributes: wire_attributes(metadata),
-        reparse_tag: metadata.reparse_tag.0,
-        file_id: metadata.file_id(),
-        file_id_high: metadata.volume.tag,
-        // No 8.3 names and no place that lasts. EaSize is 0: all classes of ordinary listings have
-        // the field, so clients cannot ask for it, and it would cost a list of attributes and a
-        // read of each attribute for every entry. Samba pays that with `ea support`. Clients that
-        // need the size query the file (FileEaInformation), which has it.
-        short_name: Utf16(&[]),
-        name: Utf16(&name),
-        ..fscc::DirectoryEntry::default()
-    })
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         }
         InfoType::FILESYSTEM => {
             let class = FsInfoClass(request.file_info_class);
-            filesystem::check(class, max_len)?;
+            filesystem::check(class, &open, max_len)?;
             (Asked::Filesystem(class), Operation::Volume)
         }
         InfoType::SECURITY => {

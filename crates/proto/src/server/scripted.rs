@@ -88,6 +88,7 @@ pub(crate) struct World {
     pub(crate) is_cancelled: bool,
     /// Whether NEGOTIATE offered multichannel.
     pub(crate) has_multichannel: bool,
+    pub(crate) has_posix: bool,
     pub(crate) lock_waits: Arc<AtomicUsize>,
     /// Notices that handlers sent to connections.
     pub(crate) notices: Vec<Notice>,
@@ -144,6 +145,7 @@ impl World {
             credit_charge: 128,
             is_cancelled: false,
             has_multichannel: false,
+            has_posix: false,
             lock_waits: Arc::default(),
             notices: Vec::new(),
             reports: Vec::new(),
@@ -254,6 +256,7 @@ impl World {
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
             has_multichannel: self.has_multichannel,
+            has_posix: self.has_posix,
             lock_waits: &self.lock_waits,
             op_ids: &mut self.op_ids,
             effects,
@@ -391,6 +394,7 @@ pub(crate) fn disk_share() -> Share {
         guest: false,
         force_token: None,
         access_based_enumeration: false,
+        posix: true,
     }
 }
 
@@ -671,8 +675,9 @@ impl Disk {
                 Ok(file::Outcome::Metadata(*metadata))
             }
             Operation::Stat => Ok(file::Outcome::Metadata(*self.of(file))),
-            Operation::SetMode { mode } => {
-                self.of(file).mode = 0o100_000 | mode;
+            Operation::SetMode { mode, mask } => {
+                let is = self.of(file).mode;
+                self.of(file).mode = is & !mask | mode & mask;
                 Ok(file::Outcome::Metadata(*self.of(file)))
             }
             Operation::QuerySecurity => {
@@ -745,6 +750,8 @@ impl Disk {
                 has_shared_extents: true,
                 has_compression: self.compresses,
                 created: FileTime(5_000),
+                total_files: 1_000,
+                free_files: 900,
             })),
             Operation::CopyRange(plan) => self.copy(file, &plan),
             Operation::CloneRange(_) => {

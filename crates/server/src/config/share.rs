@@ -96,6 +96,10 @@ pub struct ShareSection {
     /// Default: no.
     #[serde(default)]
     pub large_streams: bool,
+    /// Whether Linux clients may use the SMB3 POSIX extensions: exact names, Unix modes and owners,
+    /// POSIX deletion and rename. They need `names = "map"`. Default: yes.
+    #[serde(default = "yes")]
+    pub posix: bool,
 }
 
 impl ShareSection {
@@ -125,6 +129,7 @@ impl ShareSection {
             acl_xattr: AclXattr::default(),
             access_based_enumeration: false,
             large_streams: false,
+            posix: true,
         }
     }
 }

@@ -144,6 +144,7 @@ fn server() -> std::sync::Arc<Server> {
         guest: true,
         force_token: None,
         access_based_enumeration: false,
+        posix: false,
     };
     let config = Config {
         name: "SIM".to_owned(),

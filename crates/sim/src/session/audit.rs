@@ -99,6 +99,7 @@ fn open(disk: &mut Disk, name: &str) -> Check<Option<LocalOpen>> {
         allocation: 0,
         security: None,
         open_link: false,
+        posix: None,
     };
     match perform(disk, &Work::File(FileOp::Open(plan))) {
         Outcome::File(opened) => Ok(Some(opened.expect_opened().file)),

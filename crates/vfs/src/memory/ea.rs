@@ -5,7 +5,7 @@ use proto::file::{LocalOpen, Outcome};
 use wire::Status;
 
 use super::State;
-use crate::ea;
+use crate::ea::{self, Names};
 
 impl State {
     pub(super) fn query_eas(&self, file: LocalOpen) -> Result<Outcome, Status> {
@@ -17,9 +17,9 @@ impl State {
         let id = self.open_of(file)?.node;
         let now = self.tree.now;
         let node = self.tree.node_mut(id);
-        ea::check(&node.eas, changes)?;
+        ea::check(&node.eas, changes, Names::Folded)?;
         for change in changes {
-            ea::apply(&mut node.eas, change);
+            ea::apply(&mut node.eas, change, Names::Folded);
         }
         node.changed = now;
         self.stat(file)

@@ -115,9 +115,6 @@ struct Open {
     listing: Option<VecDeque<DirectoryEntry>>,
 }
 
-/// The nine permission bits of a mode.
-const PERMISSIONS: u32 = 0o777;
-
 impl Memory {
     /// Makes a share with an empty root directory, which has owner and mode of `options`. `share`
     /// is the identifier of the share in all file operations: it is in the [`LocalOpen`] of each
@@ -273,7 +270,7 @@ impl State {
                 allocation,
             } => self.overwrite(file, *attributes, *allocation),
             Operation::SetBasic(changes) => self.set_basic(file, changes),
-            Operation::SetMode { mode } => self.set_mode(file, *mode),
+            Operation::SetMode { mode, mask } => self.set_mode(file, *mode, *mask),
             Operation::QuerySecurity => self.query_security(file),
             Operation::SetSecurity(change) => self.set_security(file, change),
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length),
@@ -377,11 +374,11 @@ impl State {
         self.stat(file)
     }
 
-    fn set_mode(&mut self, file: LocalOpen, mode: u32) -> Result<Outcome, Status> {
+    fn set_mode(&mut self, file: LocalOpen, mode: u32, mask: u32) -> Result<Outcome, Status> {
         let id = self.open_of(file)?.file();
         let now = self.tree.now;
         let node = self.tree.node_mut(id);
-        node.mode = node.mode & !PERMISSIONS | mode & PERMISSIONS;
+        node.mode = node.mode & !mask | mode & mask;
         // The mode wins over the descriptor, as on disk.
         node.security = None;
         node.changed = now;
@@ -425,6 +422,8 @@ impl State {
             has_shared_extents: true,
             has_compression: false,
             created: self.tree.node(ROOT).created,
+            total_files: 0,
+            free_files: 0,
         }))
     }
 

@@ -180,6 +180,9 @@ impl State {
         if replace == Replace::Nothing {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
+        if replace == Replace::Posix {
+            return self.make_way_posix(file, target, other);
+        }
         let open = self.open_of(file)?;
         let metadata = self.tree.metadata(other, "");
         let is_barred = metadata.is_directory()
@@ -188,6 +191,32 @@ impl State {
             || !self.tree.may_remove(&open.token, target, other);
         if is_barred {
             return Err(Status::ACCESS_DENIED);
+        }
+        self.tree.unlink(target.parent, &target.name);
+        Ok(())
+    }
+
+    /// Removes the existing file with the new name as rename(2) does.
+    fn make_way_posix(
+        &mut self,
+        file: LocalOpen,
+        target: &Location,
+        other: NodeId,
+    ) -> Result<(), Status> {
+        let open = self.open_of(file)?;
+        if !self.tree.may_remove(&open.token, target, other) {
+            return Err(Status::ACCESS_DENIED);
+        }
+        let kind_of = |node| self.tree.node(node).kind();
+        match (kind_of(open.node), kind_of(other)) {
+            (FileKind::Directory, FileKind::Directory) => {
+                if !self.tree.children(other).is_empty() {
+                    return Err(Status::DIRECTORY_NOT_EMPTY);
+                }
+            }
+            (FileKind::Directory, _) => return Err(Status::NOT_A_DIRECTORY),
+            (_, FileKind::Directory) => return Err(Status::FILE_IS_A_DIRECTORY),
+            _ => {}
         }
         self.tree.unlink(target.parent, &target.name);
         Ok(())

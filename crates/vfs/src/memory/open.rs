@@ -53,6 +53,7 @@ impl State {
             allocation: 0,
             security: None,
             open_link: true,
+            posix: None,
         };
         self.tree.find(&plan.token, &plan.path)?;
         self.open_existing(&plan, location, node)
@@ -106,6 +107,7 @@ impl State {
                 self.options.file_mode,
             ),
         };
+        let mode = plan.posix.map_or(mode, |posix| posix.mode);
         let stored = attributes::of_new(plan.attributes, kind);
         self.tree.add(content, &plan.token, mode, stored)
     }

@@ -7,6 +7,7 @@ use proto::file::{FileKey, FileKind, Metadata, StreamId, VolumeId};
 use proto::path::SharePath;
 use proto::token::Token;
 use wire::access::FileAttributes;
+use wire::posix::PosixFileType;
 use wire::reparse::{ReparsePoint, ReparseTag};
 use wire::security::SecurityDescriptor;
 use wire::{FileTime, Status};
@@ -179,6 +180,7 @@ impl Tree {
             written: node.written,
             changed: node.changed,
             mode: node.mode | type_bits,
+            posix_type: node.posix_type(),
             uid: node.uid,
             gid: node.gid,
             reparse_tag: node.reparse_tag(),
@@ -372,6 +374,17 @@ impl Node {
         let reparse = self.reparse.as_deref();
         let decoded = reparse.and_then(|data| ReparsePoint::decode(data).ok());
         decoded.map_or(ReparseTag::NONE, |reparse| reparse.tag)
+    }
+
+    /// The type that clients of the SMB3 POSIX extensions see.
+    pub(crate) fn posix_type(&self) -> PosixFileType {
+        let reparse = self.reparse.as_deref();
+        let decoded = reparse.and_then(|data| ReparsePoint::decode(data).ok());
+        let of_reparse = decoded.and_then(|reparse| reparse.posix_type());
+        of_reparse.unwrap_or(match self.kind() {
+            FileKind::Directory => PosixFileType::DIRECTORY,
+            _ => PosixFileType::FILE,
+        })
     }
 
     /// The kind of the node: file or directory.

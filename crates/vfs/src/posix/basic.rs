@@ -25,8 +25,6 @@ use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};
 
-/// The nine permission bits of a mode.
-const PERMISSIONS: u32 = 0o777;
 /// Maximum length of a name in UTF-16 units that clients of Windows accept. File systems that count
 /// bytes have the same limit.
 const NAME_MAX: u32 = 255;
@@ -67,14 +65,20 @@ impl Posix {
         self.stat(file, run)
     }
 
-    pub(super) fn set_mode(&self, file: &OpenFile, mode: u32, run: Run<'_>) -> Step<Outcome> {
+    pub(super) fn set_mode(
+        &self,
+        file: &OpenFile,
+        mode: u32,
+        mask: u32,
+        run: Run<'_>,
+    ) -> Step<Outcome> {
         if self.has_service_account() {
             // The mode is that of the service account, and decides about no user.
             return self.stat(file, run);
         }
         let stat = stat(&*file.fd).map_err(|errno| status(errno, Context::Attributes))?;
-        let special = u32::from(stat.0.stx_mode) & 0o7777 & !PERMISSIONS;
-        change_mode(file, special | mode & PERMISSIONS)?;
+        let kept = u32::from(stat.0.stx_mode) & 0o7777 & !mask;
+        change_mode(file, kept | mode & mask)?;
         self.stat(file, run)
     }
 
@@ -256,6 +260,8 @@ impl Posix {
             created: self
                 .metadata_with(&file.root.volume, &root, None, "")
                 .created,
+            total_files: statvfs.f_files,
+            free_files: statvfs.f_ffree,
         }))
     }
 }

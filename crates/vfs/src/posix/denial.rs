@@ -56,6 +56,7 @@ impl Posix {
             user: token,
             root: &root,
             effort: Effort::Blocking,
+            is_exact: false,
         };
         // With a service account, the permissions of that account apply.
         let token = &Arc::clone(self.credentials(token));

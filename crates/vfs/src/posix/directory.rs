@@ -31,6 +31,8 @@ pub(super) struct Run<'a> {
     /// The root of the share, from which paths are resolved.
     pub(super) root: &'a Arc<Directory>,
     pub(super) effort: Effort,
+    /// Whether names are exact and links are not followed: an open of the SMB3 POSIX extensions.
+    pub(super) is_exact: bool,
 }
 
 /// A directory that is open for the lookup of names (O_PATH).

@@ -13,6 +13,7 @@ use wire::fscc::is_valid_ea_name;
 use super::file_ref::FileRef;
 use super::stat::{or_as_server, stat, supports_attributes};
 use super::xattr;
+use crate::ea::Names;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, ea};
 
@@ -47,7 +48,7 @@ pub(super) fn query(of: FileRef<'_>, effort: Effort) -> Step<Vec<Ea>> {
 }
 
 /// Changes attributes of a file. The core has checked the right to write them.
-pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
+pub(super) fn set(of: FileRef<'_>, changes: &[Ea], names: Names, effort: Effort) -> Step<()> {
     if effort == Effort::Cached && changes.len() > INLINE_CHANGES_MAX {
         return Err(Stop::WouldBlock);
     }
@@ -55,9 +56,9 @@ pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
         return Err(Status::EAS_NOT_SUPPORTED.into());
     }
     let mut eas = query(of, effort)?;
-    ea::check(&eas, changes)?;
+    ea::check(&eas, changes, names)?;
     for change in changes {
-        let known = eas.iter().find(|ea| ea.has_name(&change.name));
+        let known = (eas.iter()).find(|ea| names.are_same(ea, &change.name));
         let name = known.map_or(&change.name, |ea| &ea.name);
         let name = [PREFIX, name].concat();
         let is_new = known.is_none() && !change.value.is_empty();
@@ -68,7 +69,7 @@ pub(super) fn set(of: FileRef<'_>, changes: &[Ea], effort: Effort) -> Step<()> {
             write(of, &name, &change.value)
         });
         written.map_err(|errno| refusal(of, errno))?;
-        ea::apply(&mut eas, change);
+        ea::apply(&mut eas, change, names);
     }
     Ok(())
 }

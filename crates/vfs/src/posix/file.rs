@@ -39,6 +39,8 @@ pub(super) struct OpenFile {
     pub(super) fd: Arc<OwnedFd>,
     pub(super) is_path: bool,
     pub(super) link: Arc<Link>,
+    /// Whether names are exact in its operations: an open of the SMB3 POSIX extensions.
+    pub(super) is_exact: bool,
     /// The named stream of the open; `None` for the file itself. `kind` is that of a file then.
     pub(super) stream: Option<Arc<OpenStream>>,
     pub(super) listing: Mutex<Listing>,

@@ -56,6 +56,7 @@ impl Posix {
             allocation: 0,
             security: None,
             open_link: true,
+            posix: None,
         };
         let opened = self.open(&open, effort)?;
         let file = self.file(opened.file)?;

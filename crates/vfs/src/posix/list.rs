@@ -5,7 +5,8 @@
 //! cannot carry is mapped to another one, or omitted (see [`super::Options::names`]).
 //!
 //! A link is listed as its target within the share. A link without such a target is listed as a
-//! link, so that clients can see and remove it.
+//! link, so that clients can see and remove it. Clients of the SMB3 POSIX extensions follow links
+//! themselves: for them every link is listed as one.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError};
@@ -198,15 +199,15 @@ impl<'a> Lister<'a> {
                     return None;
                 }
                 match kind_of(&stat) {
-                    FileKind::Link => self.linked(name, &on_disk, &stat),
-                    FileKind::File | FileKind::Directory | FileKind::Special => {
+                    FileKind::Link if !self.run.is_exact => self.linked(name, &on_disk, &stat),
+                    _ => {
                         let volume = self.volume(&on_disk, &stat);
                         let stored = self.stored(&on_disk, &volume, &stat);
                         let mut metadata = self.posix.metadata_with(&volume, &stat, stored, name);
                         if reparse::is_stored(&metadata) {
                             // `stored` has left the path of the entry.
-                            let tag = reparse::read_tag_at(&self.path, self.run.token);
-                            reparse::describe(&mut metadata, tag);
+                            let kind = reparse::read_kind_at(&self.path, self.run.token);
+                            reparse::describe(&mut metadata, kind);
                         }
                         metadata
                     }

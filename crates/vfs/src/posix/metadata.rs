@@ -5,6 +5,7 @@ use rustix::fs::{Statx, StatxFlags, StatxTimestamp, XattrFlags};
 use rustix::io::Errno;
 use wire::FileTime;
 use wire::access::FileAttributes;
+use wire::posix::PosixMode;
 
 use super::Posix;
 use super::compression;
@@ -25,7 +26,7 @@ impl Posix {
         let stored = stored(of, stat);
         let mut metadata = self.metadata_with(of.volume, stat, stored, name);
         if reparse::is_stored(&metadata) {
-            reparse::describe(&mut metadata, reparse::read_tag(of));
+            reparse::describe(&mut metadata, reparse::read_kind(of));
         }
         metadata
     }
@@ -77,6 +78,7 @@ impl Posix {
             written: file_time(&stat.0.stx_mtime),
             changed: file_time(&stat.0.stx_ctime),
             mode: u32::from(stx_mode),
+            posix_type: PosixMode::from_unix(stx_mode.into()).file_type(),
             uid: stx_uid,
             gid: stx_gid,
             reparse_tag: reparse::tag_of_kind(kind),

@@ -47,6 +47,7 @@ mod list;
 mod mapping;
 mod metadata;
 mod names;
+mod new_mode;
 mod open;
 mod ranges;
 mod reflink;
@@ -89,6 +90,7 @@ use self::unfinished::Unfinished;
 use self::volume::Volumes;
 use crate::accounts::{Accounts, UnixAccounts};
 use crate::direct_io_gate::WriteGates;
+use crate::ea::Names;
 use crate::table::Table;
 use crate::{
     Attempt, Denial, Descriptor, Direct, Effort, FileSystem, IoDirection, Listener, Step, Stop,
@@ -322,6 +324,7 @@ impl Posix {
             user: &file.user,
             root: &file.root,
             effort,
+            is_exact: file.is_exact,
         };
         match operation {
             Operation::Stat => self.stat(file, run),
@@ -330,7 +333,7 @@ impl Posix {
                 allocation,
             } => self.overwrite(file, *attributes, *allocation, run),
             Operation::SetBasic(changes) => self.set_basic(file, changes, run),
-            Operation::SetMode { mode } => self.set_mode(file, *mode, run),
+            Operation::SetMode { mode, mask } => self.set_mode(file, *mode, *mask, run),
             Operation::QuerySecurity => self.query_security(file),
             Operation::SetSecurity(change) => self.set_security(file, change, run),
             Operation::SetEndOfFile { length } => self.set_end_of_file(file, *length, run),
@@ -365,7 +368,11 @@ impl Posix {
             Operation::ReadHandle => handle::read(file).map(Outcome::Handle),
             Operation::QueryEas => Ok(Outcome::Eas(ea::query(file.file_ref(), run.effort)?)),
             Operation::SetEas { eas } => {
-                ea::set(file.file_ref(), eas, run.effort)?;
+                let names = match file.is_exact {
+                    true => Names::Exact,
+                    false => Names::Folded,
+                };
+                ea::set(file.file_ref(), eas, names, run.effort)?;
                 self.stat(file, run)
             }
             Operation::Volume => self.volume(file),

@@ -47,6 +47,11 @@ impl Posix {
                 Some(entry) if is_itself(&entry, &parent, &from) => {
                     respell(&parent.directory, old_name.1, name)
                 }
+                Some(entry) if replace == Replace::Posix => {
+                    self.replacing(file, &entry, run, || {
+                        renameat(&*old_name.0.fd, old_name.1, &*new_name.0.fd, new_name.1)
+                    })?
+                }
                 Some(entry) => {
                     self.check_replaceable(file, (&parent, &entry), replace, run)?;
                     let replaced = &*self.disk_name(&entry.name)?;
@@ -59,7 +64,10 @@ impl Posix {
             match renamed {
                 Ok(()) => return Ok(Outcome::Renamed(moved(file, parent, to.name()))),
                 // Another process created or removed the name at the same time.
-                Err(Errno::EXIST) if replace != Replace::Nothing => {}
+                Err(Errno::EXIST) if !matches!(replace, Replace::Nothing | Replace::Posix) => {}
+                Err(errno) if replace == Replace::Posix => {
+                    return Err(posix_rename_status(errno).into());
+                }
                 Err(errno) => return Err(status(errno, Context::Rename).into()),
             }
         }
@@ -222,7 +230,7 @@ impl Posix {
             mut fd,
             mut stat,
         } = entry.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
-        if kind_of(&stat) == FileKind::Link {
+        if kind_of(&stat) == FileKind::Link && !run.is_exact {
             (fd, stat) = self.follow(&parent.path.join(&name), run)?;
         }
         let near = &parent.directory.volume;
@@ -266,7 +274,8 @@ impl Posix {
         self.may_remove_streams(file_ref, run)?;
         let replaced = replace();
         if replaced.is_ok() {
-            self.name_removed(file_ref, false, run);
+            let is_directory = kind_of(&entry.stat) == FileKind::Directory;
+            self.name_removed(file_ref, is_directory, run);
         }
         Ok(replaced)
     }
@@ -311,6 +320,16 @@ impl Posix {
             Ok(_) | Err(Errno::NOENT) => Err(Status::OBJECT_NAME_NOT_FOUND.into()),
             Err(errno) => Err(status(errno, Context::Open).into()),
         }
+    }
+}
+
+/// The status of a rename(2) that replaces. Clients of the SMB3 POSIX extensions convert it back.
+fn posix_rename_status(errno: Errno) -> Status {
+    match errno {
+        Errno::ISDIR => Status::FILE_IS_A_DIRECTORY,
+        Errno::NOTDIR => Status::NOT_A_DIRECTORY,
+        Errno::NOTEMPTY | Errno::EXIST => Status::DIRECTORY_NOT_EMPTY,
+        errno => status(errno, Context::Rename),
     }
 }
 

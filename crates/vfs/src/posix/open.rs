@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use proto::file::{Existing, FileKey, FileKind, KindWanted, LocalOpen, Metadata, OpenPlan, Opened};
+use proto::file::{
+    Existing, FileKey, FileKind, KindWanted, LocalOpen, Metadata, OpenPlan, Opened, PosixOpen,
+};
 use proto::path::SharePath;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fcntl_setfl, mkdirat, unlinkat};
 use rustix::io::Errno;
@@ -17,6 +19,7 @@ use super::basic::keep;
 use super::directory::{Entry, Parent, RACES, Run, open_name};
 use super::file::{DirectDescriptor, Listing, Location, OpenFile};
 use super::file_ref::FileRef;
+use super::new_mode::{self, OWNER};
 use super::reparse::Missing;
 use super::stat::{Stat, by_descriptor, kind_of, stat};
 use super::volume::Volume;
@@ -87,6 +90,7 @@ impl Posix {
             user: &plan.token,
             root: &root,
             effort,
+            is_exact: plan.posix.is_some(),
         };
         if let Some(stream) = plan.path.stream() {
             return self.open_stream(plan, stream, run);
@@ -187,7 +191,8 @@ impl Posix {
         } = entry;
         let path = parent.path.join(&name);
         let is_link = kind_of(&named) == FileKind::Link;
-        let is_followed = is_link && !plan.open_link && plan.existing != Existing::Create;
+        let opens_link = plan.open_link || run.is_exact;
+        let is_followed = is_link && !opens_link && plan.existing != Existing::Create;
         let (fd, stat) = match is_followed {
             true => self.follow(&path, run)?,
             false => (fd, named),
@@ -411,6 +416,7 @@ impl Posix {
             is_path: fd.is_none() && !created,
             fd: Arc::new(fd.unwrap_or(path_fd)),
             link: self.links.share(named, location),
+            is_exact: plan.posix.is_some(),
             stream: None,
             listing: Mutex::new(Listing::default()),
             direct_descriptor: DirectDescriptor::default(),
@@ -448,11 +454,13 @@ impl Posix {
         }
         let on_disk = self.disk_name(name)?;
         let _name_lock = self.index.lock_name(&parent.directory, name, run.effort)?;
-        if self.index.spell(&parent.directory, name, run)?.is_some() {
+        if !run.is_exact && self.index.spell(&parent.directory, name, run)?.is_some() {
             return Ok(None);
         }
         let is_directory = plan.kind == KindWanted::Directory;
         let inherits = self.parent_descriptor(is_directory, parent, run)?;
+        // The mode of a POSIX client decides. The directory's default list still limits it.
+        let inherits = inherits.filter(|_| plan.posix.is_none());
         let has_descriptor = inherits.is_some() || plan.security.is_some();
         let _creation = has_descriptor.then(|| self.unfinished.begin());
         self.changes.will_change(parent.directory.key);
@@ -526,8 +534,8 @@ impl Posix {
         access: AccessMask,
     ) -> Step<Option<OwnedFd>> {
         let made = match plan.kind {
-            KindWanted::Directory => self.make_directory(parent, name),
-            KindWanted::Any | KindWanted::File => self.make_file(parent, name, access),
+            KindWanted::Directory => self.make_directory(plan, parent, name),
+            KindWanted::Any | KindWanted::File => self.make_file(plan, parent, name, access),
         };
         match made {
             Ok(fd) => Ok(Some(fd)),
@@ -540,18 +548,29 @@ impl Posix {
 
     fn make_file(
         &self,
+        plan: &OpenPlan,
         parent: &Parent,
         name: &[u8],
         access: AccessMask,
     ) -> Result<OwnedFd, Errno> {
         let flags = flags_for(FileKind::File, access).unwrap_or(OFlags::RDONLY);
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(self.options.file_mode);
+        let mode = plan
+            .posix
+            .map_or(self.options.file_mode, |posix| posix.mode);
+        let mode = Mode::from_raw_mode(mode);
         rustix::fs::openat(&parent.directory.fd, name, flags, mode)
     }
 
-    fn make_directory(&self, parent: &Parent, name: &[u8]) -> Result<OwnedFd, Errno> {
-        let mode = Mode::from_raw_mode(self.options.directory_mode);
+    fn make_directory(
+        &self,
+        plan: &OpenPlan,
+        parent: &Parent,
+        name: &[u8],
+    ) -> Result<OwnedFd, Errno> {
+        let own = self.options.directory_mode;
+        let mode = plan.posix.map_or(own, |posix| posix.mode | OWNER);
+        let mode = Mode::from_raw_mode(mode);
         mkdirat(&parent.directory.fd, name, mode)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&parent.directory.fd, name, flags, Mode::empty())
@@ -569,6 +588,11 @@ impl Posix {
     ) -> Step<Option<SecurityDescriptor>> {
         let may_keep = self.descriptor_reserve.check(fd);
         may_keep.map_err(|errno| status(errno, Context::Open))?;
+        if let Some(PosixOpen { mode }) = plan.posix {
+            let corrected =
+                stat(fd).and_then(|stat| new_mode::correct(fd, &stat, &parent.directory, mode));
+            corrected.map_err(|errno| status(errno, Context::Attributes))?;
+        }
         let kind = match plan.kind {
             KindWanted::Directory => FileKind::Directory,
             KindWanted::Any | KindWanted::File => FileKind::File,

@@ -46,7 +46,7 @@ impl Posix {
         }
         match self.beneath(path, OFlags::PATH | OFlags::DIRECTORY, run)? {
             Ok(fd) => self.parent(fd, path.clone(), run),
-            Err(Errno::NOENT) => self.spelled_directory(path, run),
+            Err(Errno::NOENT) if !run.is_exact => self.spelled_directory(path, run),
             Err(errno) => Err(status(errno, Context::Walk).into()),
         }
     }
@@ -86,8 +86,8 @@ impl Posix {
         })
     }
 
-    /// The entry of a name in a directory: the exact name, else one that differs in case. Links are
-    /// not followed.
+    /// The entry of a name in a directory: the exact name, else one that differs in case unless
+    /// names are exact. Links are not followed.
     pub(super) fn entry(
         &self,
         directory: &Directory,
@@ -97,6 +97,7 @@ impl Posix {
         let on_disk = self.disk_name(name)?;
         match open_name(directory, &on_disk, OFlags::PATH, run.effort) {
             Ok(Ok(fd)) => entry_of(name.to_owned(), fd).map(Some),
+            Ok(Err(Errno::NOENT)) if run.is_exact => Ok(None),
             Ok(Err(Errno::NOENT)) => self.other_spelling(directory, name, run),
             // The kernel's cache does not contain the name. The index may know that it does not
             // exist.
@@ -116,6 +117,9 @@ impl Posix {
         let Some(spelled) = self.index.spell(directory, name, run)? else {
             return Ok(None);
         };
+        if run.is_exact && spelled != name {
+            return Ok(None);
+        }
         let opened = open_name(
             directory,
             &self.disk_name(&spelled)?,

@@ -89,7 +89,10 @@ pub(crate) fn permissions_decide_and_are_changed(share: &Share) {
     assert_eq!(mode, 0o100_644);
     let set = |mode| {
         share
-            .metadata(&FileOp::OnOpen(file, Operation::SetMode { mode }))
+            .metadata(&FileOp::OnOpen(
+                file,
+                Operation::SetMode { mode, mask: 0o777 },
+            ))
             .expect("set")
             .mode
     };

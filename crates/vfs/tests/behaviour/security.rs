@@ -187,7 +187,13 @@ pub(crate) fn a_new_file_gets_the_descriptor_of_its_request(share: &Share) {
 pub(crate) fn the_mode_wins_if_it_changes_later(share: &Share) {
     let file = share.create("f").expect("a new file").file;
     set(share, file, DACL, "D:(A;;FR;;;USER)(A;;FR;;;BA)").expect("a new list");
-    let op = FileOp::OnOpen(file, Operation::SetMode { mode: 0o604 });
+    let op = FileOp::OnOpen(
+        file,
+        Operation::SetMode {
+            mode: 0o604,
+            mask: 0o777,
+        },
+    );
     share.metadata(&op).expect("a new mode");
     assert_dacl(
         share,

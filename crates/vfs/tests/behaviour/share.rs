@@ -166,6 +166,7 @@ impl Share {
             allocation: 0,
             security: None,
             open_link: false,
+            posix: None,
         }
     }
 

@@ -87,6 +87,7 @@ impl Connection {
     ) -> Context<'a> {
         let (dialect, has_large_mtu) = (self.dialect(), self.has_large_mtu());
         let has_multichannel = self.has_multichannel();
+        let has_posix = self.has_posix();
         let (lock_waits, op_ids) = self.waits.for_handler();
         let is_guarded = request.sign.is_some() || task.encrypt_for.is_some();
         Context {
@@ -113,6 +114,7 @@ impl Connection {
             frame_offset,
             related_open: &mut task.chain.open,
             has_multichannel,
+            has_posix,
             lock_waits,
             server: &self.server,
             op_ids,

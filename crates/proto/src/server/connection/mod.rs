@@ -336,6 +336,11 @@ impl Connection {
             .is_some_and(|it| it.capabilities.contains(Capabilities::MULTI_CHANNEL))
     }
 
+    /// Whether the client may use the SMB3 POSIX extensions, in the shares that have them.
+    pub(super) fn has_posix(&self) -> bool {
+        (self.negotiated.as_ref()).is_some_and(|negotiated| negotiated.has_posix)
+    }
+
     /// Whether messages that must be encrypted have to be encrypted here: not if client and server
     /// agreed that the transport encrypts. \[MS-SMB2\] 3.3.5.2.9,
     /// Connection.AcceptTransportSecurity

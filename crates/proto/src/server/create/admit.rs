@@ -23,7 +23,8 @@ pub(super) fn admit(
     tree: &TreeConnect,
 ) -> Result<AccessMask, Status> {
     let mut granted = opened.granted.without(AccessMask::MAXIMUM_ALLOWED) & tree.maximal_access;
-    if !opened.created {
+    // DOS attributes mean nothing to clients of the SMB3 POSIX extensions, as with Samba.
+    if !opened.created && !wanted.is_posix() {
         check_existing(wanted, opened)?;
         granted = without_writes_to_readonly(wanted, opened, granted)?;
     }
@@ -79,8 +80,8 @@ fn check_delete(wanted: &Wanted, opened: &Opened, granted: AccessMask) -> Result
     } else {
         opened.metadata.attributes
     };
-    let is_directory = opened.metadata.is_directory();
-    if !is_directory && attributes.contains(FileAttributes::READONLY) {
+    let is_protected = !opened.metadata.is_directory() && !wanted.is_posix();
+    if is_protected && attributes.contains(FileAttributes::READONLY) {
         return Err(Status::CANNOT_DELETE);
     }
     Ok(())
@@ -91,6 +92,7 @@ pub(super) fn sharing(wanted: &Wanted, granted: AccessMask) -> Sharing {
     Sharing {
         access: granted,
         share: wanted.share_access,
+        is_posix: wanted.is_posix(),
     }
 }
 

@@ -7,16 +7,17 @@ use alloc::vec::Vec;
 use wire::access::AccessMask;
 use wire::create_context::{
     AllocationSize, Lease, MaximalAccessRequest, MaximalAccessResponse, OnDiskIdResponse,
-    RawContext, Timewarp, find, name,
+    PosixRequest, RawContext, Timewarp, find, name,
 };
 use wire::security::SecurityDescriptor;
 use wire::{FileTime, Guid, Status};
 
 use super::app_instance;
 use super::durable::DurableRequest;
-use crate::file::Metadata;
+use crate::file::{Metadata, PosixOpen};
 use crate::server::app_instances::AppInstance;
 use crate::server::open::malformed;
+use crate::server::posix;
 
 /// What the contexts of a request ask for. Contexts that are not known are passed over, as the
 /// specification asks.
@@ -36,13 +37,21 @@ pub(crate) struct Asked {
     pub(crate) app_instance: Option<AppInstance>,
     /// RqLs: the lease that the open joins.
     pub(crate) lease: Option<Lease>,
+    /// The context of the SMB3 POSIX extensions.
+    pub(crate) posix: Option<PosixOpen>,
 }
 
 impl Asked {
-    /// Reads the contexts; one that is heeded but malformed fails the request.
-    pub(crate) fn new(contexts: &[RawContext<'_>]) -> Result<Self, Status> {
+    /// Reads the contexts; one that is heeded but malformed fails the request. `has_posix`: client
+    /// and share have the SMB3 POSIX extensions; their context is passed over otherwise.
+    pub(crate) fn new(contexts: &[RawContext<'_>], has_posix: bool) -> Result<Self, Status> {
         refuse(contexts)?;
         let mut asked = Self::default();
+        if let Some(data) = find(contexts, name::POSIX).filter(|_| has_posix) {
+            let PosixRequest { mode } = PosixRequest::decode(data).map_err(malformed)?;
+            let mode = posix::permissions(mode);
+            asked.posix = Some(PosixOpen { mode });
+        }
         if let Some(data) = find(contexts, name::ALLOCATION_SIZE) {
             asked.allocation = allocation(data)?;
         }
@@ -88,6 +97,11 @@ impl Asked {
                 volume_id: metadata.volume.serial,
             };
             answers.push((name::ON_DISK_ID, response.encode()));
+        }
+        if self.posix.is_some() {
+            let mut data = Vec::new();
+            posix::create_response(metadata).encode(&mut data);
+            answers.push((name::POSIX, data));
         }
         answers
     }
@@ -142,7 +156,7 @@ mod tests {
     }
 
     fn asked(name: &[u8], data: &[u8]) -> Result<Asked, Status> {
-        Asked::new(&[context(name, data)])
+        Asked::new(&[context(name, data)], true)
     }
 
     #[test]
@@ -164,6 +178,16 @@ mod tests {
         assert_eq!(asked(name::LEASE, &[1; 51]), bad);
         assert_eq!(asked(name::DURABLE_REQUEST, &[0; 15]), bad);
         assert_eq!(asked(name::DURABLE_REQUEST_V2, &[0; 31]), bad);
+        assert_eq!(asked(name::POSIX, &[0; 5]), bad);
+    }
+
+    #[test]
+    fn the_posix_context_counts_if_client_and_share_have_it() {
+        let data = 0o100_644_u32.to_le_bytes();
+        let open = asked(name::POSIX, &data).expect("a good context").posix;
+        assert_eq!(open, Some(PosixOpen { mode: 0o644 }));
+        let contexts = [context(name::POSIX, &data[..3])];
+        assert_eq!(Asked::new(&contexts, false), Ok(Asked::default()));
     }
 
     #[test]

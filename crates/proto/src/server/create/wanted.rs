@@ -8,7 +8,7 @@ use wire::access::{
     ShareAccess,
 };
 use wire::create::Request;
-use wire::create_context::Lease;
+use wire::create_context::{Lease, find, name};
 use wire::{Flags, Header, Status};
 
 use super::contexts::Asked;
@@ -69,29 +69,39 @@ const VALID_RIGHTS: AccessMask = AccessMask(0xF31F_01FF);
 const VALID_SHARE_ACCESS: u32 = 7;
 
 impl Wanted {
-    /// Checks a request of the user with this token.
+    /// Checks a request of the user with this token. `has_posix`: the connection has the SMB3
+    /// POSIX extensions.
     pub(crate) fn new(
         request: &Request<'_>,
         tree: &TreeConnect,
         token: &Token,
+        has_posix: bool,
     ) -> Result<Self, Status> {
         if request.impersonation_level > ImpersonationLevel::DELEGATE {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
-        let path = SharePath::from_wire(request.name)?;
+        let has_posix = has_posix && tree.share.posix;
+        let is_posix = has_posix && find(&request.contexts, name::POSIX).is_some();
+        let path = match is_posix {
+            true => SharePath::from_posix_wire(request.name)?,
+            false => SharePath::from_wire(request.name)?,
+        };
         // Rights come first: smbtorture smb2.create.gentest has both wrong.
         let access = map_rights(request.desired_access, token)?;
         check_options(request)?;
-        let asked = Asked::new(&request.contexts)?;
+        let asked = Asked::new(&request.contexts, has_posix)?;
         let wanted = Self {
             path,
-            is_data_stream: SharePath::is_data_stream(request.name),
+            is_data_stream: !is_posix && SharePath::is_data_stream(request.name),
             access: access.without(AccessMask::ACCESS_SYSTEM_SECURITY),
             system_access: access & AccessMask::ACCESS_SYSTEM_SECURITY,
             share_access: request.share_access,
             disposition: request.create_disposition,
             options: request.create_options,
-            attributes: kept_attributes(request),
+            attributes: match is_posix {
+                true => FileAttributes::NONE,
+                false => kept_attributes(request),
+            },
             asked,
             eas: ea::requested(&request.contexts, request.create_options)?,
             oplock: request.oplock_level,
@@ -147,6 +157,11 @@ impl Wanted {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
         Ok(())
+    }
+
+    /// Whether the open is one of the SMB3 POSIX extensions.
+    pub(crate) fn is_posix(&self) -> bool {
+        self.asked.posix.is_some()
     }
 
     /// The requested lease; `None` where the client asks for an oplock.

@@ -9,7 +9,9 @@
 //! clients close theirs.
 //!
 //! With POSIX semantics the name of a file is removed when that open is closed. The other opens
-//! stay valid, and the name stays marked for deletion until the last of them is closed.
+//! stay valid, and the name stays marked for deletion until the last of them is closed. The same
+//! happens when only opens of the SMB3 POSIX extensions are left, as with Samba: they do not keep
+//! the name.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -196,6 +198,12 @@ impl FileRecord {
         opens.any(|open| delete.is_of(open))
     }
 
+    /// Whether any open keeps the name of a deletion. Those of the SMB3 POSIX extensions do not.
+    fn keeps_name(&self, delete: &PendingDelete) -> bool {
+        let mut opens = self.streams.values().flat_map(|stream| &stream.opens);
+        opens.any(|open| !open.sharing.is_posix && delete.is_of(open))
+    }
+
     /// A named stream was removed.
     fn forget_stream(&mut self, stream: StreamId) {
         let is_closed = |stream: &StreamRecord| stream.opens.is_empty();
@@ -337,12 +345,14 @@ impl FileRecord {
         close
     }
 
-    /// The removal of the name of an open, if the open was the last by this name. The last open of
-    /// the file ends the deletions of its streams too.
+    /// The removal of the name of an open, if no other open keeps the name. The last open of the
+    /// file ends the deletions of its streams too.
     fn last_by_name(&mut self, record: &OpenRecord) -> Option<Close> {
         let is_it = |delete: &PendingDelete| !delete.is_removed && delete.is_of(record);
         let index = self.deletes.iter().position(is_it)?;
-        if self.has_opens_of(&self.deletes[index]) {
+        let delete = &self.deletes[index];
+        let is_closed = delete.is_parked || delete.file == record.file;
+        if !is_closed || self.keeps_name(delete) {
             return None;
         }
         let delete = &mut self.deletes[index];

@@ -3,12 +3,14 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
+use alloc::vec::Vec;
 
 use wire::Guid;
 
 use super::caching::{DirectoryName, LeaseId, LeasedDirectories};
 use super::{FileRecord, OpenRecord, StreamRecord};
-use crate::file::FileKey;
+use crate::file::{FileKey, ShareId};
+use crate::path::SharePath;
 
 /// The open files.
 #[derive(Debug, Default)]
@@ -147,6 +149,32 @@ impl Files {
             let streams = file.streams.iter_mut();
             streams.map(|(stream, record)| (key.with_stream(stream), record))
         })
+    }
+
+    /// A directory has another name: replaces the names of the opens below it.
+    pub(super) fn rename_below(&mut self, share: ShareId, from: &SharePath, to: &SharePath) {
+        let mut leases = Vec::new();
+        for file in self.files.values_mut() {
+            for stream in file.streams.values_mut() {
+                for open in stream.opens.iter_mut().filter(|it| it.file.share == share) {
+                    let Some(path) = open.path.moved(from, to) else {
+                        continue;
+                    };
+                    leases.extend(open.holder.lease().map(|lease| (lease, path.clone())));
+                    open.path = path;
+                }
+            }
+            for delete in file.deletes.iter_mut().filter(|it| it.file.share == share) {
+                if let Some(path) = delete.path.moved(from, to) {
+                    delete.path = path;
+                }
+            }
+        }
+        for (lease, path) in leases {
+            if self.is_directory_lease(lease) {
+                self.lease_directory(lease, DirectoryName::new(share, &path));
+            }
+        }
     }
 
     /// All opens.

@@ -202,9 +202,18 @@ impl FileTable {
     }
 
     /// The opens of files below a directory. Windows refuses to rename the directory then.
-    pub(crate) fn opens_below(&self, share: ShareId, directory: &SharePath) -> BTreeSet<LocalOpen> {
-        let is_below =
-            |open: &&OpenRecord| open.file.share == share && open.path.is_below(directory);
+    /// `is_posix`: the rename is one of the SMB3 POSIX extensions, whose opens do not matter to it,
+    /// as with Samba.
+    pub(crate) fn opens_below(
+        &self,
+        share: ShareId,
+        directory: &SharePath,
+        is_posix: bool,
+    ) -> BTreeSet<LocalOpen> {
+        let is_below = |open: &&OpenRecord| {
+            let counts = !(is_posix && open.sharing.is_posix);
+            counts && open.file.share == share && open.path.is_below(directory)
+        };
         let files = self.files.lock();
         let below = files.opens().filter(is_below);
         below.map(|open| open.file).collect()
@@ -213,10 +222,17 @@ impl FileTable {
     /// Whether the opens of a directory permit a new name in it: Windows opens the directory to
     /// write, and shares reads and writes. An open that does not share writes, or that may delete
     /// the directory, is in the way. smbtorture smb2.rename.share_delete_and_delete_access.
-    pub(crate) fn is_open_to_names(&self, share: ShareId, directory: &SharePath) -> bool {
+    /// `is_posix`: the new name is one of the SMB3 POSIX extensions.
+    pub(crate) fn is_open_to_names(
+        &self,
+        share: ShareId,
+        directory: &SharePath,
+        is_posix: bool,
+    ) -> bool {
         let own = Sharing {
             access: AccessMask::FILE_ADD_FILE,
             share: ShareAccess::READ | ShareAccess::WRITE,
+            is_posix,
         };
         let is_in_the_way = |open: &OpenRecord| {
             let is_it = is_same_name(open.path.as_str(), directory.as_str())
@@ -246,11 +262,23 @@ impl FileTable {
                 delete.path = to.clone();
             }
         }
+        files.rename_below(share, from, to);
         for lease in leases {
             if files.is_directory_lease(lease) {
                 files.lease_directory(lease, DirectoryName::new(share, to));
             }
         }
+    }
+
+    /// Whether the file has an open beside those of the SMB3 POSIX extensions.
+    pub(crate) fn is_open_to_others(&self, key: FileKey) -> bool {
+        let files = self.files.lock();
+        let streams = files
+            .file(key)
+            .into_iter()
+            .flat_map(|it| it.streams.values());
+        let mut opens = streams.flat_map(|stream| &stream.opens);
+        opens.any(|open| !open.sharing.is_posix)
     }
 
     /// Whether a named stream of the file is open. Windows refuses to rename the file then.

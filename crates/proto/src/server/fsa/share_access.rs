@@ -9,6 +9,8 @@ pub(crate) struct Sharing {
     pub(crate) access: AccessMask,
     /// The rights that other opens may have.
     pub(crate) share: ShareAccess,
+    /// Whether the open is one of the SMB3 POSIX extensions.
+    pub(crate) is_posix: bool,
 }
 
 /// Rights that a share mode is about, and the bit of the share mode that allows them.
@@ -32,6 +34,11 @@ impl Sharing {
     /// and Windows asks for attributes so all the time.
     pub(crate) fn is_compatible(self, other: Self) -> bool {
         if self.is_stat_only() || other.is_stat_only() {
+            return true;
+        }
+        // Unix has no share modes. Samba applies them, so that cifs.ko, which deletes with the
+        // share mode DELETE alone, gives an open file another name instead.
+        if self.is_posix && other.is_posix {
             return true;
         }
         KINDS.iter().all(|(rights, share)| {
@@ -80,10 +87,12 @@ mod tests {
                 let one = Sharing {
                     access: access(access1),
                     share: ShareAccess(share1),
+                    is_posix: false,
                 };
                 let other = Sharing {
                     access: access(access2),
                     share: ShareAccess(share2),
+                    is_posix: false,
                 };
                 assert_eq!(one.is_compatible(other), expected, "{one:?} {other:?}");
             }
@@ -91,8 +100,24 @@ mod tests {
     }
 
     #[test]
+    fn opens_of_the_posix_extensions_share_everything_among_themselves() {
+        let deaf = |is_posix| Sharing {
+            access: access(7),
+            share: ShareAccess::NONE,
+            is_posix,
+        };
+        assert!(deaf(true).is_compatible(deaf(true)));
+        assert!(!deaf(true).is_compatible(deaf(false)));
+        assert!(!deaf(false).is_compatible(deaf(true)));
+    }
+
+    #[test]
     fn execute_reads_and_append_writes() {
-        let with = |access, share| Sharing { access, share };
+        let with = |access, share| Sharing {
+            access,
+            share,
+            is_posix: false,
+        };
         let reader = with(AccessMask::FILE_READ_DATA, ShareAccess::READ);
         let executer = with(AccessMask::FILE_EXECUTE, ShareAccess::READ);
         let appender = with(

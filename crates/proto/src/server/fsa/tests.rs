@@ -23,6 +23,7 @@ fn everything() -> Sharing {
     Sharing {
         access: AccessMask::FILE_READ_DATA | AccessMask::FILE_WRITE_DATA | AccessMask::DELETE,
         share: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+        is_posix: false,
     }
 }
 
@@ -154,6 +155,69 @@ fn with_posix_semantics_the_name_goes_with_the_open_that_asked() {
     assert!(!table.is_open(KEY));
 }
 
+/// Enters an open of the SMB3 POSIX extensions, which shares nothing.
+fn enter_posix(table: &FileTable, slot: u64, path: &str) -> Result<Admission, Status> {
+    let sharing = Sharing {
+        share: ShareAccess::NONE,
+        is_posix: true,
+        ..everything()
+    };
+    let record = OpenRecord {
+        sharing,
+        delete_on_close: true,
+        ..record(slot, path)
+    };
+    table.enter(KEY, record, &attempt(sharing), &mut Notices::new())
+}
+
+#[test]
+fn opens_of_the_posix_extensions_do_not_keep_a_name() {
+    let table = FileTable::default();
+    let a = SharePath::from_trusted("a");
+    for (slot, path) in [(1, "a"), (2, "a"), (3, "link")] {
+        enter_posix(&table, slot, path).expect("they share everything");
+    }
+    let first = close(&table, 1);
+    assert_eq!(first.unlink, Some((file(1), a.clone())));
+    assert_eq!(first.close, [file(1)]);
+    table.forget(KEY, &a);
+    // The other name of the file is removed too.
+    let link = SharePath::from_trusted("link");
+    assert_eq!(close(&table, 3).unlink, Some((file(3), link.clone())));
+    table.forget(KEY, &link);
+    assert!(table.is_open(KEY));
+}
+
+#[test]
+fn an_open_of_another_client_keeps_the_name() {
+    let table = FileTable::default();
+    enter(&table, 1).expect("the file has no other open");
+    let deaf = enter_posix(&table, 2, "a");
+    assert_eq!(deaf, Err(Status::SHARING_VIOLATION));
+    let table = FileTable::default();
+    enter_as(&table, 1, "a", true).expect("the file has no other open");
+    let sharing = Sharing {
+        is_posix: true,
+        ..everything()
+    };
+    for slot in [2, 3] {
+        let record = OpenRecord {
+            sharing,
+            ..record(slot, "a")
+        };
+        let entered = table.enter(KEY, record, &attempt(sharing), &mut Notices::new());
+        assert_eq!(entered, Ok(Admission::Entered));
+    }
+    table.set_delete_pending(KEY, file(2), false);
+    assert_eq!(close(&table, 2), closes(&[]), "parked");
+    assert!(table.is_open_to_others(KEY));
+    // Only an open of the extensions is left: the name goes now.
+    let close = close(&table, 1);
+    assert_eq!(close.unlink, Some((file(2), SharePath::from_trusted("a"))));
+    assert_eq!(close.close, [file(1), file(2)]);
+    assert!(!table.is_open_to_others(KEY));
+}
+
 #[test]
 fn with_posix_semantics_the_last_open_removes_the_name_once() {
     let table = FileTable::default();
@@ -209,14 +273,14 @@ fn what_is_open_below_a_directory_is_found_by_its_name() {
     enter_as(&table, 1, "a/b/c", false).expect("the file has no other open");
     let below = |path| {
         !table
-            .opens_below(ShareId(0), &SharePath::from_trusted(path))
+            .opens_below(ShareId(0), &SharePath::from_trusted(path), false)
             .is_empty()
     };
     assert!(below("a") && below("a/b"));
     assert!(!below("a/b/c") && !below("a/bc"));
     assert!(
         table
-            .opens_below(ShareId(1), &SharePath::from_trusted("a"))
+            .opens_below(ShareId(1), &SharePath::from_trusted("a"), false)
             .is_empty()
     );
 }

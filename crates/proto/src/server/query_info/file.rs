@@ -22,6 +22,7 @@ use crate::file::{Metadata, StreamEntry};
 use crate::path::{SharePath, StreamName};
 use crate::server::Server;
 use crate::server::open::{Need, Open, wire_attributes};
+use crate::server::posix;
 
 /// Whether the class is one that can be asked, by this open and with this buffer.
 pub(super) fn check(
@@ -34,6 +35,9 @@ pub(super) fn check(
     // [MS-SMB2] 3.3.5.20.1: of dialect 3.1.1 only.
     if class == FileInfoClass::NORMALIZED_NAME && dialect < Dialect::SMB_3_1_1 {
         return Err(Status::NOT_SUPPORTED);
+    }
+    if class == FileInfoClass::POSIX && !open.is_posix {
+        return Err(Status::INVALID_INFO_CLASS);
     }
     if max_len < class.fixed_len().unwrap_or(0) {
         return Err(Status::INFO_LENGTH_MISMATCH);
@@ -65,6 +69,7 @@ fn needs(class: FileInfoClass) -> Result<Need, Status> {
         | FileInfoClass::COMPRESSION
         | FileInfoClass::NORMALIZED_NAME
         | FileInfoClass::ID
+        | FileInfoClass::POSIX
         | FileInfoClass::CASE_SENSITIVE => Ok(Need::Nothing),
         _ => Err(Status::INVALID_INFO_CLASS),
     }
@@ -92,6 +97,7 @@ pub(super) fn describe(
         FileInfoClass::ID => id(metadata).encode(&mut out),
         FileInfoClass::STAT => stat(server, open, metadata).encode(&mut out),
         FileInfoClass::STAT_LX => stat_lx(server, open, metadata).encode(&mut out),
+        FileInfoClass::POSIX => posix::file_information(metadata).encode(&mut out),
         // No directory distinguishes names that differ in case alone.
         FileInfoClass::CASE_SENSITIVE => FileCaseSensitiveInformation::default().encode(&mut out),
         _ => describe_named(class, server, open, &mut out)?,

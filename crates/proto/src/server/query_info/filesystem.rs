@@ -13,6 +13,8 @@ use wire::{Guid, Status, Utf16};
 
 use crate::file::VolumeInfo;
 use crate::server::context::Context;
+use crate::server::open::Open;
+use crate::server::posix;
 
 /// UTF-16 units of a label. \[MS-FSCC\] 2.5.9
 const MAX_LABEL_UNITS: usize = 32;
@@ -29,7 +31,7 @@ const NO_QUOTAS: FileFsControlInformation = FileFsControlInformation {
 };
 
 /// Whether the class is one that can be asked with this buffer.
-pub(super) fn check(class: FsInfoClass, max_len: usize) -> Result<(), Status> {
+pub(super) fn check(class: FsInfoClass, open: &Open, max_len: usize) -> Result<(), Status> {
     let fixed_len = match class {
         FsInfoClass::VOLUME
         | FsInfoClass::SIZE
@@ -39,6 +41,7 @@ pub(super) fn check(class: FsInfoClass, max_len: usize) -> Result<(), Status> {
         | FsInfoClass::FULL_SIZE
         | FsInfoClass::OBJECT_ID
         | FsInfoClass::SECTOR_SIZE => class.fixed_len().unwrap_or(0),
+        FsInfoClass::POSIX if open.is_posix => class.fixed_len().unwrap_or(0),
         _ => return Err(Status::INVALID_INFO_CLASS),
     };
     if max_len < fixed_len {
@@ -63,6 +66,7 @@ pub(super) fn describe(
         FsInfoClass::FULL_SIZE => full_size(volume).encode(&mut out),
         FsInfoClass::OBJECT_ID => object_id(context).encode(&mut out),
         FsInfoClass::SECTOR_SIZE => sector_size(volume).encode(&mut out),
+        FsInfoClass::POSIX => posix::volume_information(volume).encode(&mut out),
         _ => return Err(Status::INVALID_INFO_CLASS),
     }
     Ok(out)

@@ -21,7 +21,7 @@ pub(crate) struct Step {
 }
 
 /// How a file is deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct How {
     /// Whether the name goes with the requesting open, although others may stay.
     is_posix: bool,
@@ -46,7 +46,15 @@ pub(super) fn start(
 ) -> Result<Progress<super::Step>, Status> {
     let information = FileDispositionInformation::decode(buffer).map_err(malformed)?;
     match information.is_delete_pending {
-        true => check(context, open, How::default()),
+        true => {
+            let how = How {
+                is_posix: false,
+                // DOS attributes mean nothing to clients of the SMB3 POSIX extensions, as with
+                // Samba.
+                ignores_readonly: open.is_posix,
+            };
+            check(context, open, how)
+        }
         false => Ok(clear(context, &open)),
     }
 }
@@ -76,9 +84,9 @@ pub(super) fn start_ex(
     }
     let how = How {
         is_posix: has(DispositionFlags::POSIX_SEMANTICS),
-        ignores_readonly: has(DispositionFlags::IGNORE_READONLY_ATTRIBUTE),
+        ignores_readonly: open.is_posix || has(DispositionFlags::IGNORE_READONLY_ATTRIBUTE),
     };
-    if how.ignores_readonly {
+    if how.ignores_readonly && !open.is_posix {
         open.authorize(Need::Right(AccessMask::FILE_WRITE_ATTRIBUTES))?;
     }
     check(context, open, how)

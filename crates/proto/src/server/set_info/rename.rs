@@ -64,17 +64,17 @@ pub(super) fn start_rename(
     if open.is_named_stream() {
         return stream_name::start(context, open, &information);
     }
-    let to = target(information.root_directory, information.name)?;
+    let to = target(&open, information.root_directory, information.name)?;
     // smbtorture smb2.streams.names3
     if context.server.files.has_open_named_stream(open.key) {
         return Err(Status::ACCESS_DENIED);
     }
     let step = Step {
         from: name_of(context, &open)?,
-        open,
         to,
-        replace: information.is_replacing.into(),
-        replaces_open: false,
+        replace: replace(&open, information.is_replacing.into()),
+        replaces_open: open.is_posix,
+        open,
         kind: Kind::Rename,
         stage: Stage::Begin,
         below: BTreeSet::new(),
@@ -117,10 +117,10 @@ pub(super) fn start_rename_ex(
     let (replace, replaces_open) = permitted(information.flags)?;
     let step = Step {
         from: name_of(context, &open)?,
-        to: target(information.root_directory, information.name)?,
+        to: target(&open, information.root_directory, information.name)?,
+        replace: self::replace(&open, replace),
+        replaces_open: open.is_posix || replaces_open,
         open,
-        replace,
-        replaces_open,
         kind: Kind::Rename,
         stage: Stage::Begin,
         below: BTreeSet::new(),
@@ -134,7 +134,7 @@ pub(super) fn start_link(
     buffer: &[u8],
 ) -> Result<Progress<super::Step>, Status> {
     let information = FileLinkInformation::decode(buffer).map_err(malformed)?;
-    let to = target(information.root_directory, information.name)?;
+    let to = target(&open, information.root_directory, information.name)?;
     link(context, open, to, (information.is_replacing.into(), false))
 }
 
@@ -145,7 +145,7 @@ pub(super) fn start_link_ex(
     buffer: &[u8],
 ) -> Result<Progress<super::Step>, Status> {
     let information = FileLinkInformationEx::decode(buffer).map_err(malformed)?;
-    let to = target(information.root_directory, information.name)?;
+    let to = target(&open, information.root_directory, information.name)?;
     link(context, open, to, permitted(information.flags)?)
 }
 
@@ -176,11 +176,24 @@ fn link(
 }
 
 /// The new name. \[MS-SMB2\] 3.3.5.21.1: RootDirectory is 0 over a network.
-fn target(root_directory: u64, name: Utf16<'_>) -> Result<SharePath, Status> {
+fn target(open: &Open, root_directory: u64, name: Utf16<'_>) -> Result<SharePath, Status> {
     if root_directory != 0 || name.is_empty() {
         return Err(Status::INVALID_PARAMETER);
     }
-    SharePath::from_wire_target(name)
+    match open.is_posix {
+        true => SharePath::from_posix_wire_target(name),
+        false => SharePath::from_wire_target(name),
+    }
+}
+
+/// What a rename replaces: through an open of the SMB3 POSIX extensions that of rename(2), if
+/// anything.
+fn replace(open: &Open, asked: Replace) -> Replace {
+    match asked {
+        Replace::Nothing => Replace::Nothing,
+        _ if open.is_posix => Replace::Posix,
+        asked => asked,
+    }
 }
 
 /// The name that the file has; the root of a share keeps its own.
@@ -208,7 +221,7 @@ impl Step {
         let files = &context.server.files;
         // Windows moves no directory in which anything is open; smbtorture smb2.rename.rename_dir.
         if self.open.is_directory {
-            let below = files.opens_below(share, &self.from);
+            let below = files.opens_below(share, &self.from, self.open.is_posix);
             // A file that was opened during the wait is not waited for. smbtorture
             // smb2.lease.rename_dir_openfile
             if !self.below.is_empty() && !below.is_subset(&self.below) {
@@ -220,7 +233,7 @@ impl Step {
             }
         }
         let parent = self.to.parent();
-        if !files.is_open_to_names(share, &parent) {
+        if !files.is_open_to_names(share, &parent, self.open.is_posix) {
             return self.wait_for_parent(context, &parent);
         }
         match context.wait_for_handle_leases(&self.open) {
@@ -253,7 +266,9 @@ impl Step {
         // for deletion stays until its last close.
         let is_marked = |key| context.server.files.has_delete_pending(key);
         match target {
-            Some(key) if self.replaces_open && !is_marked(key) => Ok(self.change(context)),
+            Some(key) if self.replaces_open && !is_marked(key) && !self.open.is_posix => {
+                Ok(self.change(context))
+            }
             _ => Err(Status::ACCESS_DENIED),
         }
     }
@@ -365,16 +380,36 @@ impl Step {
     ) -> Result<Progress<super::Step>, Status> {
         // The file itself: its name in another case, or another of its links.
         if found.key == self.open.key && self.kind == Kind::Rename {
-            return Ok(self.change(context));
+            // rename(2): two names of one file stay as they are.
+            return match self.replace == Replace::Posix {
+                true => Ok(done()),
+                false => Ok(self.change(context)),
+            };
         }
         if self.replace == Replace::Nothing {
             return Err(Status::OBJECT_NAME_COLLISION);
+        }
+        if self.replace == Replace::Posix {
+            return self.replace_posix(context, found);
         }
         let is_read_only = found.attributes.contains(FileAttributes::READONLY);
         if found.is_directory() || is_read_only && self.replace != Replace::Any {
             return Err(Status::ACCESS_DENIED);
         }
         if context.server.files.is_open(found.key) {
+            return self.wait_for_handles(context, Some(found.key));
+        }
+        Ok(self.change(context))
+    }
+
+    /// A client of the SMB3 POSIX extensions replaces a file, open or not: as with Samba, only
+    /// opens of other clients are in the way. The file system checks the rest.
+    fn replace_posix(
+        self,
+        context: &mut Context<'_>,
+        found: &Metadata,
+    ) -> Result<Progress<super::Step>, Status> {
+        if context.server.files.is_open_to_others(found.key) {
             return self.wait_for_handles(context, Some(found.key));
         }
         Ok(self.change(context))

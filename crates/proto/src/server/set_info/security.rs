@@ -35,6 +35,13 @@ pub(super) fn start(
     if parts.is_empty() {
         return Ok(done());
     }
+    // As Samba: a client of the SMB3 POSIX extensions changes the mode by a list of one entry.
+    let mode = descriptor.to_change_of_mode().filter(|_| open.is_posix);
+    if let Some(mode) = mode.filter(|_| parts == SecurityInformation::DACL) {
+        let operation = Operation::SetMode { mode, mask: 0o7777 };
+        let operation = FileOp::OnOpen(open.file, operation);
+        return Ok(wait(context, operation, super::Step::Security(open)));
+    }
     let change = Box::new(SecurityChange { parts, descriptor });
     let operation = FileOp::OnOpen(open.file, Operation::SetSecurity(change));
     Ok(wait(context, operation, super::Step::Security(open)))

@@ -88,6 +88,7 @@ pub(crate) fn share(name: &str) -> Share {
         guest: false,
         force_token: None,
         access_based_enumeration: false,
+        posix: true,
     }
 }
 

@@ -127,6 +127,7 @@ impl Posix {
             user,
             root,
             effort,
+            is_exact: false,
         };
         Ok(Outcome::Link(self.first_reparse(path, run)?))
     }

@@ -72,6 +72,7 @@ fn enter_as(
     let checked = Sharing {
         access: AccessMask::FILE_READ_DATA,
         share: ShareAccess::READ,
+        is_posix: false,
     };
     let record = OpenRecord {
         file: file(slot),
@@ -491,6 +492,7 @@ fn a_lease_key_belongs_to_one_stream() {
         sharing: Sharing {
             access: AccessMask::FILE_READ_DATA,
             share: ShareAccess::READ,
+            is_posix: false,
         },
         path: SharePath::from_trusted("b"),
         delete_on_close: false,
