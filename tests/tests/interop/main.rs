@@ -53,6 +53,7 @@ mod linux_kernel_keeps_metadata;
 mod linux_kernel_lists_from_its_cache;
 mod linux_kernel_locks_files;
 mod linux_kernel_mounts;
+mod linux_kernel_mounts_posix;
 mod linux_kernel_mounts_stay_coherent;
 mod linux_kernel_mounts_with_options;
 mod linux_kernel_outlives_network_cuts;
@@ -145,6 +146,7 @@ const MODULES: &[Module] = modules! {
     linux_kernel_lists_from_its_cache;
     linux_kernel_locks_files;
     linux_kernel_mounts;
+    linux_kernel_mounts_posix;
     linux_kernel_mounts_stay_coherent;
     linux_kernel_mounts_with_options;
     linux_kernel_outlives_network_cuts;
