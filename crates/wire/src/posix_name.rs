@@ -3,7 +3,7 @@
 //! An open with the POSIX create context names a file by its Linux name in UTF-16: every character
 //! but `/` and NUL stands for itself. UTF-16 cannot carry bytes that are not UTF-8. They become
 //! U+EF80 to U+EFFF as in [`file_name`](crate::file_name), and a literal code point of that range
-//! becomes its three bytes. So every Linux name has one name here, and leads back to the same bytes.
+//! becomes its three bytes. So every Linux name has one name here and leads back to its bytes.
 //!
 //! The functions translate between these names and those that other clients see
 //! ([`NameMapping::Map`]). The server uses the latter inside, so that all clients agree on a file.
@@ -38,7 +38,7 @@ pub fn from_disk(disk: &[u8]) -> Cow<'_, str> {
 }
 
 /// Returns the Linux name of the file that a client of the SMB3 POSIX extensions names `name`: the
-/// inverse of [`from_disk`]. `None` if no file can have the name: it is empty, `.` or `..`, contains
+/// inverse of [`from_disk`]. `None` if no file can have the name: it is empty, `.` or `..`, has a
 /// `/` or NUL, or its bytes are UTF-8 and would be listed under another name.
 pub fn to_disk(name: &str) -> Option<Cow<'_, [u8]>> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
@@ -70,8 +70,8 @@ pub fn to_mapped(name: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the name of the SMB3 POSIX extensions for a name that other clients see
-/// ([`NameMapping::Map`]): the inverse of [`to_mapped`]. `.` and `..` stay as they are. `None` if no
-/// file can have the name.
+/// ([`NameMapping::Map`]): the inverse of [`to_mapped`]. `.` and `..` stay as they are. `None` if
+/// no file can have the name.
 pub fn from_mapped(mapped: &str) -> Option<Cow<'_, str>> {
     if matches!(mapped, "." | "..") {
         return Some(Cow::Borrowed(mapped));
