@@ -25,6 +25,7 @@ use wire::access::{
 use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
 use wire::lock::{LockElement, LockFlags};
+use wire::posix::PosixMode;
 use wire::reparse::ReparseTag;
 use wire::security::SecurityDescriptor;
 use wire::smbd::BufferDescriptorV1;
@@ -547,6 +548,7 @@ impl Disk {
             written: FileTime(3_000),
             changed: FileTime(4_000),
             mode: 0o100_644,
+            posix_type: PosixMode::from_unix(0o100_644).file_type(),
             uid: 1000,
             gid: 1000,
             reparse_tag: ReparseTag::NONE,

@@ -180,11 +180,11 @@ fn opens_of_the_posix_extensions_do_not_keep_a_name() {
     let first = close(&table, 1);
     assert_eq!(first.unlink, Some((file(1), a.clone())));
     assert_eq!(first.close, [file(1)]);
-    table.forget(KEY, &a);
+    table.forget(KEY, file(1), &a);
     // The other name of the file is removed too.
     let link = SharePath::from_trusted("link");
     assert_eq!(close(&table, 3).unlink, Some((file(3), link.clone())));
-    table.forget(KEY, &link);
+    table.forget(KEY, file(3), &link);
     assert!(table.is_open(KEY));
 }
 
