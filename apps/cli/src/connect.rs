@@ -25,8 +25,8 @@ use crate::file_path::{Detail, ExpandedPath, FilePath, LocalPath, RemotePath};
 use crate::format::parse_size;
 use crate::location::{Location, Url};
 use crate::log::LogArguments;
+use crate::mutex::lock;
 use crate::names::LocalNames;
-use crate::report::lock;
 use crate::session_key::SessionKey;
 use certificates::CertificateArguments;
 

@@ -14,6 +14,7 @@ use smbeam_client::Credentials;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::location::{Url, shown};
+use crate::password_command;
 use crate::remotes::{self, PasswordSource};
 use file::{CredentialsFile, Login};
 
@@ -121,7 +122,7 @@ impl LoginArguments {
         match remotes::password_source(url) {
             Some(PasswordSource::File(path)) => return read_password(&path),
             Some(PasswordSource::Command(command)) => {
-                return remotes::password_of_command(&command);
+                return password_command::password_of_command(&command);
             }
             None => {}
         }

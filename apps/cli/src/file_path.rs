@@ -194,7 +194,7 @@ impl FilePath {
                 }
             };
             below = match &below {
-                Self::Local(local) => Self::Local(local.with_path(local.join(&component))),
+                Self::Local(local) => Self::Local(local.with_path(local.join(component))),
                 Self::Remote(_) => below
                     .join(&name)
                     .map_err(|error| Failure::name(&shown(path), error))?,

@@ -13,8 +13,9 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
 use crate::format::{parse_size, parse_time_or_age};
 use crate::location::{Url, encode};
+use crate::mutex::lock;
 use crate::output::Lines;
-use crate::report::{Report, lock};
+use crate::report::Report;
 use crate::transfer::pool::{self, Queue};
 
 /// Directories that are listed at the same time.

@@ -32,8 +32,8 @@ pub(crate) enum LocationError {
 }
 
 impl Location {
-    /// Parses an argument of the command line. Text without a scheme that is not a UNC name and does
-    /// not start with the name of a remote is a local path.
+    /// Parses an argument of the command line. Text without a scheme that is not a UNC name and
+    /// does not start with the name of a remote is a local path.
     pub(crate) fn parse(text: &str) -> Result<Self, LocationError> {
         if let Some(url) = Url::parse(text).map_err(LocationError::Url)? {
             return Ok(Self::Remote(url));

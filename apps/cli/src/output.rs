@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use indicatif::ProgressBar;
 
-use crate::report::lock;
+use crate::mutex::lock;
 
 /// The exit code for SIGPIPE by the convention of shells: 128 + 13.
 const PIPE_CLOSED: i32 = 141;

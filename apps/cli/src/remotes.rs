@@ -4,20 +4,14 @@
 mod file;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 use smbeam_client::{Url, UrlError};
 
 pub(crate) use file::{Remote, RemotesFile, is_name};
 
-use crate::failure::{Failure, Outcome};
-use crate::input;
-use crate::report::lock;
+use crate::mutex::lock;
 use crate::session_key::is_one_session;
-
-/// Maximum length of the password that a command prints, in bytes.
-const MAX_PASSWORD_BYTES: usize = 4096;
 
 /// Why a text with the name of a remote is no location.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +39,8 @@ pub(crate) fn resolve(text: &str) -> Option<Result<Url, RemoteError>> {
         Err(reason) => return Some(Err(RemoteError::File(reason.clone()))),
     };
     let remote = file.get(name)?;
-    Some(remote.location(path).map(|url| {
-        remember(&url, remote);
-        url
-    }))
+    let location = remote.location(path);
+    Some(location.inspect(|url| remember(url, remote)))
 }
 
 fn remember(url: &Url, remote: &Remote) {
@@ -82,46 +74,11 @@ pub(crate) fn password_source(url: &Url) -> Option<PasswordSource> {
     file.or_else(command)
 }
 
-/// Runs a command by the shell and returns the first line that it prints. Its standard error, and
-/// its terminal for a question, are those of this process.
-pub(crate) fn password_of_command(command: &str) -> Outcome<String> {
-    let failed = |error| Failure::local("password_command", &error);
-    let mut shell = Command::new("/bin/sh")
-        .args(["-c", command])
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let output = shell.stdout.take();
-    let line = output.map_or_else(
-        || Ok(String::new()),
-        |output| input::line(output, MAX_PASSWORD_BYTES),
-    );
-    let status = shell.wait().map_err(failed)?;
-    if !status.success() {
-        let reason = format!("the command fails ({status}): {command}");
-        return Err(Failure::usage("password_command", reason));
-    }
-    line.map_err(failed)
-}
-
 impl std::fmt::Display for RemoteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(reason) => f.write_str(reason),
             Self::Url(error) => error.fmt(f),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_prints_the_password() {
-        let password = password_of_command("printf 'se cret\\nmore\\n'").expect("a password");
-        assert_eq!(password, "se cret");
-        let failure = password_of_command("echo x; exit 3").expect_err("it fails");
-        assert!(failure.reason.contains("exit 3"), "{failure}");
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::describe::json;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::mutex::lock;
 use crate::output::{self, beside_bar, note};
 
 /// Reports the failures of a command, and counts results for the exit code. Threads share it.
@@ -178,13 +179,6 @@ fn print_with(state: &State, line: &str) {
         Some(print) => print(line),
         None => note(&line),
     }
-}
-
-/// Locks a mutex even if a thread panicked while it held the lock. Counters and lists remain valid.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A stock Linux kernel mounts a share with the SMB3 POSIX extensions (`mount -o posix`), and the
-//! share is a file system of Linux: modes, exact names, deletion and rename of open files, links and
-//! special files, extended attributes, locks.
+//! share is a file system of Linux: modes, exact names, deletion and rename of open files, links
+//! and special files, extended attributes, locks.
 
 use anyhow::Result;
 use smbeam_tests::mounts::{FAULTS, MountStage, script};

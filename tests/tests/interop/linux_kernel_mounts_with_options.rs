@@ -110,7 +110,6 @@ const CONNECTIONS: &[Row] = &[
         "grep -iE 'sector size: 0x' $DEBUG || { cat $DEBUG; exit 1; }",
     ),
     ("sign", "grep -q signed $DEBUG"),
-    ("seal", "has seal"),
 ];
 
 /// Functions of the script. `basics` leaves `file` and `directory` in the current directory.

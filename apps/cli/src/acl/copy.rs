@@ -10,8 +10,9 @@ use crate::descriptor;
 use crate::failure::Outcome;
 use crate::file_path::RemotePath;
 use crate::location::Url;
+use crate::mutex::lock;
 use crate::output::Lines;
-use crate::report::{Report, lock};
+use crate::report::Report;
 
 /// Arguments of `smbeam acl copy`.
 #[derive(Debug, Args)]

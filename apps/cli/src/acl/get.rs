@@ -12,8 +12,9 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::RemotePath;
 use crate::location::Url;
+use crate::mutex::lock;
 use crate::output::Lines;
-use crate::report::{Report, lock};
+use crate::report::Report;
 
 /// Arguments of `smbeam acl get`.
 #[derive(Debug, Args)]

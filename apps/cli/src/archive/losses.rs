@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::file_path::FilePath;
-use crate::report::{Report, lock};
+use crate::mutex::lock;
+use crate::report::Report;
 
 /// Most losses that are listed one by one.
 const LISTED_MAX: u64 = 1000;

@@ -34,7 +34,7 @@ pub(crate) enum Command {
 /// Arguments of `smbeam config remote add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// The name: letters, digits, `_`, `-` and `.`.
+    /// The name: a-z, A-Z, 0-9, `_`, `-` and `.`.
     name: String,
     /// The URL of a server, share or directory: smb://[[domain;]user@]host[:port][/share[/path]].
     #[arg(value_parser = location::plain_url)]
@@ -142,7 +142,8 @@ impl Add {
     fn run(&self, path: &Path) -> Done {
         let name = &self.name;
         if !is_name(name) {
-            let reason = format!("{name}: a name has only letters, digits, `_`, `-` and `.`");
+            let reason =
+                format!("{name}: a name has only the characters a-z, A-Z, 0-9, `_`, `-` and `.`");
             return Err((Exit::BadName, reason));
         }
         let remote = self.remote().map_err(wrong)?;

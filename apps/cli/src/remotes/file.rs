@@ -93,8 +93,9 @@ impl RemotesFile {
         let mut file: Self =
             toml::from_str(&text).map_err(|error| failed(reason(&error, &text)))?;
         if let Some(name) = file.remotes.keys().find(|name| !is_name(name)) {
-            let reason =
-                format!("remotes.{name}: a name has only letters, digits, `_`, `-` and `.`");
+            let reason = format!(
+                "remotes.{name}: a name has only the characters a-z, A-Z, 0-9, `_`, `-` and `.`"
+            );
             return Err(failed(reason));
         }
         let home = env::var_os("HOME").map(PathBuf::from);

@@ -8,7 +8,7 @@ use super::Transfer;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FilePath, Kind};
-use crate::report::lock;
+use crate::mutex::lock;
 
 /// The directory for replaced and removed files.
 pub(crate) struct Backup {

@@ -83,7 +83,7 @@ impl Transfer<'_> {
             found,
         };
         pool::run(at_once, vec![first], &|job, queue| {
-            comparison.work(job, queue)
+            comparison.work(&job, queue);
         });
         if self.interrupt.is_raised() {
             self.report.failed(&Failure::interrupted("comparison"));
@@ -104,9 +104,9 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn work(&self, job: Job, queue: &Queue<Job>) {
+    fn work(&self, job: &Job, queue: &Queue<Job>) {
         if !self.transfer.is_over() {
-            self.transfer.report.take(self.compare(&job, queue));
+            self.transfer.report.take(self.compare(job, queue));
         }
     }
 
@@ -235,7 +235,7 @@ impl Comparison<'_> {
         if pair.is_directories() {
             queue.push_directory(pair);
         } else if let Some(pair) = queue.push_file(pair) {
-            self.work(pair, queue);
+            self.work(&pair, queue);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::{Transfer, transfer_failure};
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FilePath, RemotePath};
 use crate::location::shown;
-use crate::report::lock;
+use crate::mutex::lock;
 
 /// Threads that compare two files on servers, unless `--depth` is given.
 const WORKERS: u64 = 16;

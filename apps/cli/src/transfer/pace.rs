@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::format::parse_size;
-use crate::report::lock;
+use crate::mutex::lock;
 
 /// Longest sleep, so that an interrupt ends the command soon.
 const TICK: Duration = Duration::from_millis(100);

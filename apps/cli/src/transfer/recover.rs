@@ -13,7 +13,7 @@ use super::Transfer;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::FilePath;
-use crate::report::lock;
+use crate::mutex::lock;
 
 /// Maximum number of reconnects for one step. A file that always breaks the connection is given up.
 pub(super) const RECONNECTS_MAX: usize = 4;

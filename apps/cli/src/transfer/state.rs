@@ -20,8 +20,9 @@ use crate::archive::Losses;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, RemotePath};
 use crate::interrupt::Interrupt;
+use crate::mutex::lock;
 use crate::progress::Progress;
-use crate::report::{Report, lock};
+use crate::report::Report;
 
 /// Large files that are transferred at the same time. Each has its own requests in flight.
 const LARGE_AT_ONCE: usize = 4;

@@ -69,6 +69,10 @@ pub(crate) struct Output {
 ///
 /// The data path never calls the core. The connection passes an immediate outcome to the core in
 /// the same call, and spawns a task for a pending one.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an outcome is moved once, and a box would cost an allocation for each operation"
+)]
 pub(crate) enum Started<F> {
     /// The operation has completed.
     Done(Outcome),

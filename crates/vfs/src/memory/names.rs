@@ -209,11 +209,10 @@ impl State {
         }
         let kind_of = |node| self.tree.node(node).kind();
         match (kind_of(open.node), kind_of(other)) {
-            (FileKind::Directory, FileKind::Directory) => {
-                if !self.tree.children(other).is_empty() {
-                    return Err(Status::DIRECTORY_NOT_EMPTY);
-                }
+            (FileKind::Directory, FileKind::Directory) if !self.tree.children(other).is_empty() => {
+                return Err(Status::DIRECTORY_NOT_EMPTY);
             }
+            (FileKind::Directory, FileKind::Directory) => {}
             (FileKind::Directory, _) => return Err(Status::NOT_A_DIRECTORY),
             (_, FileKind::Directory) => return Err(Status::FILE_IS_A_DIRECTORY),
             _ => {}

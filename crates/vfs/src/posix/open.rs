@@ -334,8 +334,8 @@ impl Posix {
 
     /// Opens an existing file with the access mode for the rights that the request names, before
     /// the rights are checked. The attributes then cost a sixth of what they cost through an O_PATH
-    /// descriptor, which needs a path below `/proc` for them. `None` if that fails, or if the rights
-    /// require no more than O_PATH.
+    /// descriptor, which needs a path below `/proc` for them. `None` if that fails, or if the
+    /// rights require no more than O_PATH.
     fn open_early(&self, plan: &OpenPlan, target: &mut Target, run: Run<'_>) -> Option<Early> {
         if plan.existing == Existing::Create {
             return None;

@@ -3,10 +3,10 @@
 //! A deletion is that of one name of a file. The name stays until the last open by it, on any
 //! stream of the file, is closed. Opens by other links do not count: cifs.ko keeps closed files
 //! open, and removes a directory with another link of such a file. Samba does the same, and
-//! \[MS-FSA\] 2.1.5.15.3 marks the link. A named stream that is marked keeps its name until its last
-//! open is closed. Then the name is removed through the open that asked for the deletion, with the
-//! rights of that open and by its name. The open is *parked* if its client closes it before other
-//! clients close theirs.
+//! \[MS-FSA\] 2.1.5.15.3 marks the link. A named stream that is marked keeps its name until its
+//! last open is closed. Then the name is removed through the open that asked for the deletion,
+//! with the rights of that open and by its name. The open is *parked* if its client closes it
+//! before other clients close theirs.
 //!
 //! With POSIX semantics the name of a file is removed when that open is closed. The other opens
 //! stay valid, and the name stays marked for deletion until the last of them is closed. The same
@@ -131,8 +131,8 @@ impl FileTable {
         }
     }
 
-    /// Removes the mark for deletion of the name of an open, or of the named stream, unless the name
-    /// is gone. Returns a parked open, which the caller closes.
+    /// Removes the mark for deletion of the name of an open, or of the named stream, unless the
+    /// name is gone. Returns a parked open, which the caller closes.
     pub(crate) fn clear_delete_pending(&self, key: FileKey, open: LocalOpen) -> Option<LocalOpen> {
         let mut files = self.files.lock();
         let mark = files.file_mut(key)?.take_mark(key.stream, open)?;
@@ -367,7 +367,7 @@ impl FileRecord {
         Some(close)
     }
 
-    /// The work after an open of the file whose name has other opens, or no mark.
+    /// The work after an open of the file with other opens by its name, or no mark.
     fn remaining_by_name(&mut self, record: &OpenRecord) -> Close {
         let is_it = |delete: &&mut PendingDelete| !delete.is_removed && delete.file == record.file;
         if let Some(delete) = self.deletes.iter_mut().find(is_it) {
@@ -387,7 +387,7 @@ impl FileRecord {
         Close::of(record.file)
     }
 
-    /// The work after an open of a named stream whose file keeps its name.
+    /// The work after an open of a named stream of a file that keeps its name.
     fn remaining_of_stream(&mut self, id: StreamId, record: &OpenRecord, is_last: bool) -> Close {
         let stream = self.streams.get_mut(id).expect("it had the open");
         match &mut stream.delete {

@@ -202,7 +202,7 @@ impl FileTable {
     }
 
     /// The opens of files below a directory. Windows refuses to rename the directory then.
-    /// `is_posix`: the rename is one of the SMB3 POSIX extensions, whose opens do not matter to it,
+    /// `is_posix`: the rename is one of the SMB3 POSIX extensions: their opens do not matter to it,
     /// as with Samba.
     pub(crate) fn opens_below(
         &self,
