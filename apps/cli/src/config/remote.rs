@@ -36,7 +36,7 @@ pub(crate) enum Command {
 pub(crate) struct Add {
     /// The name: a-z, A-Z, 0-9, `_`, `-` and `.`.
     name: String,
-    /// The URL of a server, share or directory: smb://[[domain;]user@]host[:port][/share[/path]].
+    /// The URL of a server, share or directory, such as smb://alice@nas/data/photos.
     #[arg(value_parser = location::plain_url)]
     url: Url,
     /// User name, if the URL has none.

@@ -229,6 +229,8 @@ impl Domain for Mapping {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn error(text: &str) -> String {
@@ -313,6 +315,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("sids");
         std::fs::write(&file, "#".repeat(1 << 20) + "\n").expect("a file");
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file, mode).expect("a mode");
         let error = Mapping::load(&file, "BEAM")
             .expect_err("a long file")
             .to_string();
