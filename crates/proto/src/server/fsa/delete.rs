@@ -219,11 +219,24 @@ impl FileRecord {
         let Some(index) = self.deletes.iter().position(is_it) else {
             return;
         };
-        if self.has_opens_of(&self.deletes[index]) {
+        let delete = &self.deletes[index];
+        let is_twin = |other: &PendingDelete| {
+            other.is_gone && other.file.share == delete.file.share && other.path == delete.path
+        };
+        // A name can be made and deleted many times while an open of its first file stays.
+        if self.has_opens_of(delete) && !self.deletes.iter().any(is_twin) {
             self.deletes[index].is_gone = true;
         } else {
             self.deletes.swap_remove(index);
         }
+        self.drop_unused_marks();
+    }
+
+    /// Removes the marks of names that are gone and have no open.
+    fn drop_unused_marks(&mut self) {
+        let mut deletes = core::mem::take(&mut self.deletes);
+        deletes.retain(|delete| !delete.is_gone || self.has_opens_of(delete));
+        self.deletes = deletes;
     }
 
     /// Whether the opens of named streams permit this open of the file: a deletion of the file
@@ -378,12 +391,7 @@ impl FileRecord {
             delete.is_parked = true;
             return Close::default();
         }
-        // The last open by a name that is gone.
-        let is_open = |file: &Self, delete: &PendingDelete| file.has_opens_of(delete);
-        let is_over = |delete: &PendingDelete| delete.is_gone && !is_open(self, delete);
-        if let Some(index) = self.deletes.iter().position(is_over) {
-            self.deletes.swap_remove(index);
-        }
+        self.drop_unused_marks();
         Close::of(record.file)
     }
 

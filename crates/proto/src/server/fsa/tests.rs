@@ -189,6 +189,27 @@ fn opens_of_the_posix_extensions_do_not_keep_a_name() {
 }
 
 #[test]
+fn a_name_that_is_deleted_many_times_has_one_mark() {
+    let table = FileTable::default();
+    let a = SharePath::from_trusted("a");
+    enter_posix(&table, 1, "a").expect("the file is not open");
+    for slot in 2..100 {
+        enter_posix(&table, slot, "a").expect("another link has the name again");
+        table.set_delete_pending(KEY, file(slot), true);
+        assert!(close(&table, slot).unlink.is_some());
+        table.forget(KEY, file(slot), &a);
+    }
+    assert_eq!(
+        table.files.lock().file(KEY).map(|file| file.deletes.len()),
+        Some(1)
+    );
+    // The open has FILE_DELETE_ON_CLOSE too.
+    assert_eq!(close(&table, 1).unlink, Some((file(1), a.clone())));
+    table.forget(KEY, file(1), &a);
+    assert!(!table.is_open(KEY));
+}
+
+#[test]
 fn an_open_of_another_client_keeps_the_name() {
     let table = FileTable::default();
     enter(&table, 1).expect("the file has no other open");
