@@ -154,6 +154,7 @@ impl Inner {
             multichannel: further != Further::None,
             protection: options.protection,
             transport_security: options.transport_security,
+            posix: options.posix,
             rdma_threshold: options.rdma_threshold,
             allow_guest: options.allow_guest || credentials.is_anonymous(),
             credits: options.credits,

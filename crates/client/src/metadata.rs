@@ -6,7 +6,10 @@ use proto::client::request::Attributes;
 use wire::FileTime;
 use wire::access::FileAttributes;
 use wire::fscc::{DirectoryEntry, FileBasicInformation, FileStandardInformation};
+use wire::posix::{FilePosixInformation, PosixAttributes};
 use wire::reparse::ReparseTag;
+
+use crate::unix_metadata::UnixMetadata;
 
 /// Metadata of a file or directory on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +36,12 @@ pub struct Metadata {
     /// file has one and the query did not ask for its tag.
     pub reparse_tag: Option<ReparseTag>,
     /// Number of hard links (names) of the file. `None` if the server does not report it, or if the
-    /// query did not ask for it: listings do not.
+    /// query did not ask for it: listings do not,
+    /// except with the SMB3 POSIX extensions.
     pub links: Option<u32>,
+    /// Mode, owner, group and number of links of Unix. `None` unless the query uses the
+    /// [SMB3 POSIX extensions](crate::Share::posix_metadata).
+    pub unix: Option<UnixMetadata>,
 }
 
 /// The bit of a tag that says that the file stands for another name (name surrogate): a symbolic
@@ -103,12 +110,34 @@ impl Metadata {
                 false => Some(ReparseTag::NONE),
             },
             links: None,
+            unix: None,
         }
     }
 
     /// Takes the number of links from a response. A server without hard links refuses the query.
     pub(crate) fn set_links(&mut self, standard: Option<FileStandardInformation>) {
         self.links = standard.map(|standard| standard.number_of_links);
+    }
+
+    pub(crate) fn with_unix(mut self, attributes: &PosixAttributes) -> Self {
+        self.unix = Some(UnixMetadata::new(attributes));
+        self.links = Some(attributes.create.number_of_links);
+        self
+    }
+
+    pub(crate) fn from_posix(info: &FilePosixInformation) -> Self {
+        let attributes = Attributes {
+            created: info.created,
+            accessed: info.accessed,
+            written: info.written,
+            changed: info.changed,
+            allocation: info.allocation_size,
+            size: info.end_of_file,
+            attributes: info.attributes,
+        };
+        let mut metadata = Self::from_attributes(&attributes, Some(info.inode));
+        metadata.set_tag(info.posix.create.reparse_tag);
+        metadata.with_unix(&info.posix)
     }
 
     pub(crate) fn from_entry(entry: &DirectoryEntry<'_>) -> Self {

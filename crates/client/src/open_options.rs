@@ -7,6 +7,9 @@ use wire::access::{
 };
 use wire::create_context::LeaseState;
 
+use crate::error::Error;
+use crate::path;
+
 /// Read, handle and write caching.
 const RWH: LeaseState = LeaseState(
     LeaseState::READ_CACHING.0 | LeaseState::HANDLE_CACHING.0 | LeaseState::WRITE_CACHING.0,
@@ -65,6 +68,8 @@ pub struct OpenOptions {
     attributes: FileAttributes,
     pub(crate) lease: LeaseState,
     pub(crate) durable: bool,
+    /// Permission bits of a new file, with the SMB3 POSIX extensions.
+    pub(crate) posix: Option<u32>,
 }
 
 impl Default for OpenOptions {
@@ -85,6 +90,7 @@ impl Default for OpenOptions {
             attributes: FileAttributes::NORMAL,
             lease: RWH,
             durable: true,
+            posix: None,
         }
     }
 }
@@ -222,6 +228,25 @@ impl OpenOptions {
         self
     }
 
+    /// Uses the SMB3 POSIX extensions for the open. `mode` has the permission bits (`st_mode &
+    /// 07777`) of a file that the open creates. Path components are the exact names of files:
+    /// case counts, every character but `/` and NUL stands for itself, and only `/` separates
+    /// components. The open fails if the server
+    /// [does not have the extensions](crate::Share::has_posix). Default: no.
+    #[must_use]
+    pub fn posix(mut self, mode: u32) -> Self {
+        self.posix = Some(mode & 0o7777);
+        self
+    }
+
+    /// Converts a path to the form of the protocol.
+    pub(crate) fn to_wire(&self, path: &str) -> Result<String, Error> {
+        match self.posix {
+            Some(_) => path::to_posix(path),
+            None => path::to_wire(path),
+        }
+    }
+
     /// Whether the open may have a lease: it accesses the data of a file.
     pub(crate) fn may_cache(&self) -> bool {
         self.directory != Some(true) && self.wanted().intersects(DATA)
@@ -243,6 +268,7 @@ impl OpenOptions {
             durable: Durability::None,
             allocation: None,
             query_maximal_access: false,
+            posix_mode: self.posix,
             driver_acknowledges: false,
         }
     }

@@ -99,6 +99,10 @@ pub struct Options {
     /// verified server certificate. If the server does not agree, or with [`Protection::Encrypt`],
     /// SMB encryption stays. Default: no. \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
+    /// Whether the client asks for the SMB3 POSIX extensions of Samba, Linux and smbeam.
+    /// [`SessionInfo::posix`](crate::SessionInfo::posix) reports whether the server has them. An
+    /// open uses them only with [`OpenOptions::posix`](crate::OpenOptions::posix). Default: yes.
+    pub posix: bool,
     /// RDMA provider for SMB Direct: the verbs library of the system, or an emulation. Default:
     /// verbs.
     pub rdma: rdma::Choice,
@@ -170,6 +174,7 @@ impl Default for Options {
             channels: Channels::Auto,
             tls: ClientSettings::default(),
             transport_security: false,
+            posix: true,
             rdma: rdma::Choice::Verbs,
             rdma_threshold: 4096,
             rdma_busy_poll: Duration::ZERO,
@@ -243,6 +248,13 @@ impl Options {
     #[must_use]
     pub fn transport_security(mut self, transport_security: bool) -> Self {
         self.transport_security = transport_security;
+        self
+    }
+
+    /// Sets whether the client asks for the [SMB3 POSIX extensions](field@Self::posix).
+    #[must_use]
+    pub fn posix(mut self, posix: bool) -> Self {
+        self.posix = posix;
         self
     }
 

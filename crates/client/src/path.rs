@@ -28,6 +28,36 @@ pub(crate) fn to_wire(path: &str) -> Result<String, Error> {
     Ok(wire)
 }
 
+/// Converts `dir/file`, relative to the share, to the name of a CREATE with the SMB3 POSIX
+/// extensions. It has `/` between components, as Samba and cifs.ko have it, and every other
+/// character but NUL is a part of a name.
+pub(crate) fn to_posix(path: &str) -> Result<String, Error> {
+    let invalid = |why| Error::InvalidName(path.to_owned(), why);
+    let mut wire = String::with_capacity(path.len());
+    for component in path
+        .split('/')
+        .filter(|component| !matches!(*component, "" | "."))
+    {
+        if component == ".." {
+            return Err(invalid("`..` is not allowed; write the path without it"));
+        }
+        if component.contains('\0') {
+            return Err(invalid("it contains a NUL character"));
+        }
+        if component.encode_utf16().count() > COMPONENT_UNITS_MAX {
+            return Err(invalid("a component is longer than 255 characters"));
+        }
+        if !wire.is_empty() {
+            wire.push('/');
+        }
+        wire.push_str(component);
+    }
+    match wire.encode_utf16().count() > PATH_UNITS_MAX {
+        true => Err(invalid("the path is too long")),
+        false => Ok(wire),
+    }
+}
+
 /// Converts the path of a file and the name of a stream of it to the name of a CREATE.
 pub(crate) fn to_wire_stream(path: &str, stream: &str) -> Result<String, Error> {
     let mut wire = to_wire(path)?;
@@ -66,7 +96,12 @@ fn check(component: &str) -> Result<(), &'static str> {
 
 /// Whether a name in a listing is a component, so that it cannot lead out of its directory.
 pub(crate) fn is_component(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0'])
+    is_posix_component(name) && !name.contains('\\')
+}
+
+/// Whether a name in a listing with the SMB3 POSIX extensions is a component.
+pub(crate) fn is_posix_component(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
 #[cfg(test)]
@@ -92,6 +127,18 @@ mod tests {
         assert!(to_wire(&"x".repeat(255)).is_ok());
         assert!(to_wire(&"x".repeat(256)).is_err());
         assert!(to_wire(&"x/".repeat(20_000)).is_err());
+    }
+
+    #[test]
+    fn posix_names_have_all_characters() {
+        let wire = to_posix("/a\\b/./c:?\n*. /d ").expect("a path");
+        assert_eq!(wire, "a\\b/c:?\n*. /d ");
+        assert_eq!(to_posix("/").expect("the root"), "");
+        for path in ["..", "a/../b", "a\0b"] {
+            assert!(to_posix(path).is_err(), "{path:?}");
+        }
+        assert!(to_posix(&"x".repeat(256)).is_err());
+        assert!(to_posix(&"x/".repeat(20_000)).is_err());
     }
 
     #[test]

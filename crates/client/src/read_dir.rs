@@ -10,7 +10,7 @@ use proto::client::Step;
 use proto::client::request::{FileRef, Reply};
 use wire::Status;
 use wire::access::AccessMask;
-use wire::fscc::{DirectoryEntries, FileInfoClass};
+use wire::fscc::{DirectoryEntries, DirectoryEntry, FileInfoClass};
 use wire::text::Utf16;
 
 use crate::Wait;
@@ -86,13 +86,29 @@ impl Share {
         self.read_dir_as(path, pattern, WITHOUT_ID).await
     }
 
+    /// Lists the entries of a directory with [`Metadata::unix`], by the SMB3 POSIX extensions. The
+    /// entries have exact names, which can contain `\` and all other characters but `/` and NUL,
+    /// and differ in case only. The path is as in [`posix_metadata`](Self::posix_metadata); the
+    /// empty pattern matches all names.
+    ///
+    /// # Errors
+    /// The server does not have the extensions, the directory does not exist, the user may not list
+    /// it, or the connection is lost.
+    pub async fn read_dir_posix(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
+        self.read_dir_as(path, pattern, FileInfoClass::POSIX).await
+    }
+
     async fn read_dir_as(
         &self,
         path: &str,
         pattern: &str,
         class: FileInfoClass,
     ) -> Result<ReadDir, Error> {
-        let options = OpenOptions::new()
+        let mut options = OpenOptions::new();
+        if class == FileInfoClass::POSIX {
+            options = options.posix(0);
+        }
+        let options = options
             .access(
                 AccessMask::FILE_LIST_DIRECTORY
                     | AccessMask::FILE_READ_ATTRIBUTES
@@ -110,7 +126,8 @@ impl Share {
         let length = FIRST_LEN.min(self.session().negotiated().negotiated.max_transact);
         let first = query(FileRef::Previous, class, &pattern, length);
         let failed = |cause: Cause| cause.of("list", path);
-        let mut walk = LinkWalk::new(self.place(), path)?;
+        self.check_posix(&options).map_err(failed)?;
+        let mut walk = LinkWalk::at(self.place(), options.to_wire(path)?);
         let (open, created, mut replies) = loop {
             let create = options.create_request(walk.path().to_owned(), None);
             let open = OpenState::new(&self.inner.tree, create.clone(), None);
@@ -216,6 +233,10 @@ impl ReadDir {
     fn parse(&mut self, bytes: &[u8]) -> Result<(), Cause> {
         let entries = DirectoryEntries::new(self.class, bytes).expect("a class that lists");
         let (mut count, before) = (0, self.entries.len());
+        let is_component = match self.class {
+            FileInfoClass::POSIX => path::is_posix_component,
+            _ => path::is_component,
+        };
         for entry in entries {
             let entry = entry?;
             count += 1;
@@ -225,9 +246,9 @@ impl ReadDir {
             }
             let name = name.ok_or_else(|| lossy(entry.name));
             self.entries.push_back(match name {
-                Ok(name) if path::is_component(&name) => Ok(Entry {
+                Ok(name) if is_component(&name) => Ok(Entry {
                     name,
-                    metadata: Metadata::from_entry(&entry),
+                    metadata: self.metadata(&entry),
                 }),
                 Ok(name) => Err(Error::InvalidName(
                     name,
@@ -239,6 +260,14 @@ impl ReadDir {
         match self.entries.len() > before {
             true => Ok(()),
             false => self.note_empty(count),
+        }
+    }
+
+    fn metadata(&self, entry: &DirectoryEntry<'_>) -> Metadata {
+        let metadata = Metadata::from_entry(entry);
+        match self.class {
+            FileInfoClass::POSIX => metadata.with_unix(&entry.posix),
+            _ => metadata,
         }
     }
 

@@ -379,6 +379,7 @@ mod tests {
                 ..Attributes::default()
             },
             maximal_access: None,
+            posix: None,
         };
         let parts = read.map_or(Vec::new(), |count| vec![vec![0; count as usize].into()]);
         let read = match read {

@@ -91,7 +91,20 @@ impl Share {
         parts: SecurityInformation,
         descriptor: &SecurityDescriptor,
     ) -> Result<(), Error> {
-        let options = OpenOptions::new().access(access_to_write(parts));
+        let options = OpenOptions::new();
+        self.set_security_with(path, parts, descriptor, options)
+            .await
+    }
+
+    /// As [`Self::set_security`], with these options of the open.
+    pub(crate) async fn set_security_with(
+        &self,
+        path: &str,
+        parts: SecurityInformation,
+        descriptor: &SecurityDescriptor,
+        options: OpenOptions,
+    ) -> Result<(), Error> {
+        let options = options.access(access_to_write(parts));
         let step = set_step(FileRef::Previous, parts, descriptor);
         let done = self.alone_with(path, &options, vec![step]).await;
         done.map(drop).map_err(|cause| cause.of(SET, path))

@@ -63,6 +63,9 @@ pub struct SessionInfo {
     pub server_guid: Guid,
     /// Capabilities that the server announced in the NEGOTIATE response. \[MS-SMB2\] 2.2.4
     pub capabilities: Capabilities,
+    /// Whether client and server have the SMB3 POSIX extensions, so that an open can use them
+    /// ([`OpenOptions::posix`](crate::OpenOptions::posix)).
+    pub posix: bool,
     /// Whether the client requests leases for the files that it opens: the options want that, and
     /// the server supports it. The server decides for each open.
     pub leases: bool,
@@ -193,6 +196,7 @@ impl Session {
             is_guest: session.is_guest,
             server_guid: negotiated.server_guid,
             capabilities: negotiated.capabilities,
+            posix: negotiated.posix,
             leases: self.has_leases(),
             durable: self.has_durable_opens(),
             resumptions: self.dispatch().generation(),

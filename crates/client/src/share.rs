@@ -431,6 +431,20 @@ impl Share {
             .map(drop)
     }
 
+    /// As [`set_metadata`](Self::set_metadata), but if the path is a link, changes the link itself.
+    ///
+    /// # Errors
+    /// The file does not exist, or the user may not change its attributes.
+    pub async fn set_symlink_metadata(&self, path: &str, changes: &Changes) -> Result<(), Error> {
+        let options = OpenOptions::new()
+            .access(AccessMask::FILE_WRITE_ATTRIBUTES)
+            .follow(false);
+        let step = set(FileInfoClass::BASIC.0, changes.encode());
+        self.alone("change the attributes of", path, &options, vec![step])
+            .await
+            .map(drop)
+    }
+
     /// The TCP connections, if a transfer may choose the length of its requests to suit them.
     pub(crate) fn links(&self) -> Option<Links> {
         let options = self.session().options();
@@ -497,7 +511,7 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Error> {
-        let wire = path::to_wire(path)?;
+        let wire = options.to_wire(path)?;
         self.alone_at(operation, (path, wire), options, steps).await
     }
 
@@ -522,9 +536,21 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Cause> {
-        let wire = path::to_wire(path).map_err(|_| Cause::Status(Status::OBJECT_NAME_INVALID))?;
+        let wire = options.to_wire(path);
+        let wire = wire.map_err(|_| Cause::Status(Status::OBJECT_NAME_INVALID))?;
         self.try_alone(&mut LinkWalk::at(self.place(), wire), options, steps)
             .await
+    }
+
+    /// Fails if an open wants the SMB3 POSIX extensions, and the server does not have them.
+    pub(crate) fn check_posix(&self, options: &OpenOptions) -> Result<(), Cause> {
+        match options.posix.is_some() && !self.has_posix() {
+            true => {
+                let why = "the server does not have the SMB3 POSIX extensions";
+                Err(Cause::Unsendable(why))
+            }
+            false => Ok(()),
+        }
     }
 
     async fn try_alone(
@@ -533,6 +559,7 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Cause> {
+        self.check_posix(options)?;
         loop {
             let compound = compound_at(walk.path().to_owned(), options, steps.clone());
             match self.start(compound, Memory::None).await.all().0 {

@@ -75,7 +75,9 @@ impl Share {
     /// The file does not exist, exists already (with `create_new`), the user lacks the right, or
     /// another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
-        self.open_at(path, path::to_wire(path)?, options).await
+        self.check_posix(options)
+            .map_err(|cause| cause.of("open", path))?;
+        self.open_at(path, options.to_wire(path)?, options).await
     }
 
     /// Opens the path `wire` in the form of the protocol. `path` is the one of the caller.

@@ -328,6 +328,7 @@ mod tests {
             action: 1,
             attributes: Attributes::default(),
             maximal_access: None,
+            posix: None,
         }
     }
 

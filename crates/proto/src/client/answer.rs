@@ -3,11 +3,13 @@
 //! The server may lie, so a malformed response fails its request, and so does one with more than
 //! the request asked for.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
 use wire::create_context::{self, DurableResponseV2, Lease, MaximalAccessResponse, name};
 use wire::lock::LockFlags;
+use wire::posix::PosixCreateResponse;
 use wire::{
     DecodeError, FileId, Status, change_notify, close, create, echo, error_response, flush, ioctl,
     lock, logoff, oplock_break, query_directory, query_info, read, set_info, tree_connect,
@@ -163,6 +165,7 @@ fn created(asked: &Create, bytes: &[u8]) -> Result<Reply, Failure> {
             attributes: response.file_attributes,
         },
         maximal_access: maximal_access(asked, &response)?,
+        posix: posix(asked, &response)?.map(Box::new),
     }))
 }
 
@@ -210,6 +213,20 @@ fn maximal_access(
     let answer = MaximalAccessResponse::decode(data)?;
     let is_known = answer.query_status == Status::SUCCESS;
     Ok(is_known.then_some(answer.maximal_access))
+}
+
+/// The Unix attributes in the context of the SMB3 POSIX extensions.
+fn posix(
+    asked: &Create,
+    response: &create::Response<'_>,
+) -> Result<Option<PosixCreateResponse>, Failure> {
+    if asked.posix_mode.is_none() {
+        return Ok(None);
+    }
+    match create_context::find(&response.contexts, name::POSIX) {
+        Some(data) => Ok(Some(PosixCreateResponse::decode(data)?)),
+        None => Ok(None),
+    }
 }
 
 fn closed(query: bool, bytes: &[u8]) -> Result<Reply, Failure> {

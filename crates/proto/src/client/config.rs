@@ -51,6 +51,8 @@ pub struct Config {
     /// agrees. With [`Protection::Encrypt`] messages are encrypted anyway. Default: false.
     /// \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
+    /// Whether the client offers the SMB3 POSIX extensions, in dialect 3.1.1. Default: false.
+    pub posix: bool,
     /// Length in bytes from which the data of a READ or WRITE move by RDMA; 0 for all. Shorter data
     /// are part of SMB Direct messages, which cost less for few bytes. Default: 4096, as in
     /// cifs.ko. Only SMB Direct connections use it.
@@ -94,6 +96,7 @@ impl Config {
             protection: Protection::AsAsked,
             allow_guest: false,
             transport_security: false,
+            posix: false,
             rdma_threshold: 4096,
             // 32 MiB in flight: enough for 10 Gbit/s over 25 ms. Samba and Windows grant no more by
             // default.

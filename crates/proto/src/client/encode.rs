@@ -9,7 +9,7 @@ use wire::change_notify::ChangeNotifyFlags;
 use wire::close::CloseFlags;
 use wire::create_context::{
     self, DURABLE_REQUEST_DATA, DurableFlags, DurableReconnect, DurableReconnectV2,
-    DurableRequestV2, Lease, LeaseFlags, LeaseState, LeaseV2, RawContext,
+    DurableRequestV2, Lease, LeaseFlags, LeaseState, LeaseV2, PosixRequest, RawContext,
 };
 use wire::dialect::Dialect;
 use wire::header::HEADER_LEN;
@@ -272,6 +272,9 @@ fn create_contexts(create: &Create, dialect: Dialect) -> Vec<(&'static [u8], Vec
     }
     if create.query_maximal_access {
         contexts.push((name::MAXIMAL_ACCESS, Vec::new()));
+    }
+    if let Some(mode) = create.posix_mode {
+        contexts.push((name::POSIX, PosixRequest { mode }.encode()));
     }
     contexts
 }

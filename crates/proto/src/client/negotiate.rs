@@ -8,8 +8,8 @@ use wire::dialect::{Capabilities, Dialect, SecurityMode};
 use wire::header::HEADER_LEN;
 use wire::negotiate::{Request, Response};
 use wire::negotiate_context::{
-    self as context, ContextType, Encryption, HashAlgorithm, NetName, PreauthIntegrity, RawContext,
-    Signing, Transport, TransportFlags,
+    self as context, ContextType, Encryption, HashAlgorithm, NetName, POSIX_EXTENSIONS,
+    PreauthIntegrity, RawContext, Signing, Transport, TransportFlags,
 };
 use wire::text::utf16;
 use wire::{Command, DecodeError, Status, Utf16};
@@ -137,6 +137,10 @@ fn contexts(config: &Config, carrier: &Carrier, salt: &[u8]) -> Vec<(ContextType
         let data = Transport { flags }.encode();
         contexts.push((ContextType::TRANSPORT_CAPABILITIES, data));
     }
+    if config.posix {
+        let data = POSIX_EXTENSIONS.0.to_vec();
+        contexts.push((ContextType::POSIX_EXTENSIONS_AVAILABLE, data));
+    }
     let name = utf16(&config.server_name);
     let data = NetName(Utf16(&name)).encode();
     contexts.push((ContextType::NETNAME_NEGOTIATE_CONTEXT_ID, data));
@@ -191,6 +195,7 @@ fn negotiated(
         max_inline_read: max_read.min(received),
         max_inline_write: max_write.min(sent),
         transport_security: transport_security(config, carrier, response)?,
+        posix: has_posix(config, dialect, &response.contexts)?,
     })
 }
 
@@ -287,6 +292,28 @@ fn transport_security(
     Ok(is_accepted)
 }
 
+/// Whether the server has the SMB3 POSIX extensions. Only the client may offer them. "SMB3 POSIX
+/// Protocol Extensions"
+fn has_posix(
+    config: &Config,
+    dialect: Dialect,
+    contexts: &[RawContext<'_>],
+) -> Result<bool, Violation> {
+    let is_meant = |context: &&RawContext<'_>| {
+        context.context_type == ContextType::POSIX_EXTENSIONS_AVAILABLE
+            && context.data == POSIX_EXTENSIONS.0
+    };
+    let found = contexts.iter().filter(is_meant).count();
+    match (dialect == Dialect::SMB_3_1_1, found) {
+        (false, _) | (_, 0) => Ok(false),
+        (true, 1) if config.posix => Ok(true),
+        (true, 1) => Err(Violation::NegotiateTampered(
+            "the server chose POSIX extensions that were not offered",
+        )),
+        (true, _) => Err(Violation::NegotiateTampered("a context occurs twice")),
+    }
+}
+
 /// The single choice in the single context of a type.
 fn one<T: Copy>(
     contexts: &[RawContext<'_>],
@@ -324,6 +351,7 @@ fn check_same(session: &Session, channel: &Negotiated, is_binding: bool) -> Resu
         max_inline_read,
         max_inline_write,
         transport_security,
+        posix,
     } = &session.negotiated;
     let is_same = *dialect == channel.dialect
         && *capabilities == channel.capabilities
@@ -331,7 +359,8 @@ fn check_same(session: &Session, channel: &Negotiated, is_binding: bool) -> Resu
         && *cipher == channel.cipher
         && *signing_algorithm == channel.signing_algorithm
         // Messages that one channel leaves to its transport would be unprotected on the other.
-        && *transport_security == channel.transport_security;
+        && *transport_security == channel.transport_security
+        && *posix == channel.posix;
     // Data that fit one channel must fit each, also without RDMA. Other buffers are short, or can
     // be shortened.
     let fits_inline = *max_inline_read <= channel.max_inline_read
@@ -346,5 +375,45 @@ fn check_same(session: &Session, channel: &Negotiated, is_binding: bool) -> Resu
             true => "a channel negotiated other values than its session",
             false => "the server negotiated other values than before the loss",
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::Guid;
+
+    use super::*;
+
+    #[test]
+    fn posix_extensions_are_those_that_both_ends_name() {
+        let named = RawContext {
+            context_type: ContextType::POSIX_EXTENSIONS_AVAILABLE,
+            data: &POSIX_EXTENSIONS.0,
+        };
+        let other = RawContext {
+            data: &[0; 16],
+            ..named
+        };
+        let asking = Config {
+            posix: true,
+            ..Config::new(Guid([1; 16]), "nas")
+        };
+        let found = |contexts: &[RawContext<'_>]| has_posix(&asking, Dialect::SMB_3_1_1, contexts);
+        assert_eq!(found(&[named]), Ok(true));
+        assert_eq!(found(&[other]), Ok(false));
+        assert_eq!(found(&[]), Ok(false));
+        assert!(found(&[named, named]).is_err());
+        assert_eq!(has_posix(&asking, Dialect::SMB_3_0_2, &[named]), Ok(false));
+        let silent = Config {
+            posix: false,
+            ..asking.clone()
+        };
+        assert!(has_posix(&silent, Dialect::SMB_3_1_1, &[named]).is_err());
+        let offers = |config: &Config| {
+            let contexts = contexts(config, &Carrier::TCP, &[0; 32]);
+            let kind = ContextType::POSIX_EXTENSIONS_AVAILABLE;
+            contexts.iter().any(|(found, _)| *found == kind)
+        };
+        assert!(offers(&asking) && !offers(&silent));
     }
 }

@@ -37,6 +37,8 @@ pub struct Negotiated {
     /// Whether client and server agreed that the encryption of the transport (QUIC) replaces SMB
     /// encryption.
     pub transport_security: bool,
+    /// Whether client and server have the SMB3 POSIX extensions: a CREATE may have their context.
+    pub posix: bool,
 }
 
 impl Negotiated {

@@ -284,6 +284,7 @@ mod tests {
             durable: Durability::None,
             allocation: None,
             query_maximal_access: false,
+            posix_mode: None,
             driver_acknowledges: false,
         }
     }

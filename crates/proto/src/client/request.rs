@@ -4,6 +4,7 @@
 //! requests: a step whose file is [`FileRef::Previous`] acts on the file that the CREATE before it
 //! opened.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,6 +16,7 @@ use wire::access::{
 use wire::change_notify::CompletionFilter;
 use wire::fsctl::CtlCode;
 use wire::lock::LockElement;
+use wire::posix::PosixCreateResponse;
 use wire::query_info::InfoType;
 use wire::tree_connect::{ShareCapabilities, ShareFlags, ShareType};
 use wire::{DecodeError, FileId, FileTime, Guid, Status, TreeId};
@@ -228,6 +230,11 @@ pub struct Create {
     /// Whether the response must have the maximal access rights of the user
     /// (SMB2_CREATE_QUERY_MAXIMAL_ACCESS_REQUEST).
     pub query_maximal_access: bool,
+    /// Permission bits (`st_mode & 07777`) of a file that a CREATE of the SMB3 POSIX extensions
+    /// creates; the name is then the exact name of the file, with `/` between components. `None`
+    /// for a CREATE without the extensions. Only if they are
+    /// [negotiated](super::Negotiated::posix).
+    pub posix_mode: Option<u32>,
     /// Whether the I/O driver acknowledges breaks of the oplock or lease, by the requests
     /// [`Step::AcknowledgeOplock`] and [`Step::AcknowledgeLease`]. Otherwise the protocol core
     /// acknowledges them at once.
@@ -363,6 +370,8 @@ pub struct Created {
     /// Maximal access rights of the user on the file; `None` if the client did not request them or
     /// the server does not support that.
     pub maximal_access: Option<AccessMask>,
+    /// Unix attributes of the file; `None` if the CREATE did not use the SMB3 POSIX extensions.
+    pub posix: Option<Box<PosixCreateResponse>>,
 }
 
 /// Times, sizes and DOS attributes of a file in the responses to CREATE and CLOSE.

@@ -427,6 +427,7 @@ pub(crate) fn create(name: &str) -> Create {
         durable: Durability::None,
         allocation: None,
         query_maximal_access: false,
+        posix_mode: None,
         driver_acknowledges: false,
     }
 }

@@ -184,6 +184,7 @@ fn create_contexts_that_cannot_be_fail_the_create() {
         Step::Create(Create {
             lease: Some(LeaseRequest::new(Guid([1; 16]), 7)),
             query_maximal_access: true,
+            posix_mode: None,
             ..open("a")
         })
     };

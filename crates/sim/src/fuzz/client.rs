@@ -446,6 +446,7 @@ fn create(choice: u8) -> Create {
         },
         allocation: None,
         query_maximal_access: true,
+        posix_mode: None,
         driver_acknowledges: choice & 128 != 0,
     }
 }

@@ -185,6 +185,7 @@ impl Peer {
             create_guid: choices.per_mille(800).then_some(Guid(guid)),
             allocation: None,
             query_maximal_access: choices.per_mille(100),
+            posix_mode: None,
             driver_acknowledges: false,
         }
     }
