@@ -27,6 +27,12 @@ pub(crate) const BUILD_TOOLS: &[Tool] = &[
     },
 ];
 
+/// The tools that interop cases run on the host.
+pub(crate) const INTEROP_TOOLS: &[Tool] = &[Tool {
+    program: "rsync",
+    package: "rsync",
+}];
+
 /// Installs the missing ones of `tools` as root on Debian, or fails with their names.
 pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&str> = tools

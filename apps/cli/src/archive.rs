@@ -12,7 +12,7 @@ mod remote;
 
 use smbeam_client::{SecurityDescriptor, Wait as _};
 
-pub(crate) use extras::{Descriptor, Extras, is_same_descriptor};
+pub(crate) use extras::{Descriptor, Extras, is_only_mode, is_same_descriptor};
 pub(crate) use link::Link;
 pub(crate) use losses::Losses;
 pub(crate) use remote::{open_stream, writing};

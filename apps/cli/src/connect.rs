@@ -104,6 +104,10 @@ pub(crate) struct ConnectArguments {
     /// Do not ask the server to keep files open while the connection is lost.
     #[arg(long)]
     no_durable: bool,
+    /// Do not ask for the SMB3 POSIX extensions. --archive then keeps DOS attributes and times of
+    /// creation instead of what Linux has.
+    #[arg(long)]
+    no_posix: bool,
     /// Use only this SMB dialect: 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1.
     #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
@@ -190,6 +194,7 @@ impl ConnectArguments {
             .depth(self.depth.unwrap_or(0) as usize)
             .leases(!self.no_leases)
             .durable(!self.no_durable)
+            .posix(!self.no_posix)
             .allow_guest(self.login.is_without_password());
         if let Some(only) = self.dialect {
             options.dialects.retain(|dialect| *dialect == only);

@@ -1,6 +1,7 @@
 //! Paths of files and directories, on this machine or on a server, and the operations that both
 //! sides support.
 
+mod exact_name;
 mod expanded;
 mod local;
 mod local_path;
@@ -66,6 +67,9 @@ pub(crate) struct FileInfo {
     pub(crate) attributes: FileAttributes,
     /// The number of the file in its file system (inode number or file id).
     pub(crate) file_id: Option<u64>,
+    /// Number of the file system and of the file, for a file with several names (hard links);
+    /// `None` for one name, and if the names were not counted.
+    pub(crate) shared: Option<(u64, u64)>,
 }
 
 /// The level of detail of a listing.
@@ -77,6 +81,9 @@ pub(crate) enum Detail {
     Followed,
     /// Everything.
     Full,
+    /// As [`Detail::Full`], with the hard links of files if the server has the SMB3 POSIX
+    /// extensions.
+    Links,
 }
 
 /// An entry of a directory.
@@ -349,6 +356,28 @@ impl FilePath {
         match (self, target) {
             (Self::Remote(from), Self::Remote(to)) => from.rename(to, false),
             _ => self.rename_over(target),
+        }
+    }
+
+    /// Sets the times of a link or special file itself.
+    pub(crate) fn set_own_times(&self, info: &FileInfo) -> Outcome {
+        match self {
+            Self::Local(path) => local::set_times(path, info, false),
+            Self::Remote(remote) => remote.set_own_times(info),
+        }
+    }
+
+    /// Gives the file another name on the same side, which does not exist.
+    pub(crate) fn hard_link(&self, link: &Self) -> Outcome {
+        match (self, link) {
+            (Self::Local(from), Self::Local(to)) => {
+                std::fs::hard_link(from, to).map_err(|error| Failure::local(&shown(to), &error))
+            }
+            (Self::Remote(from), Self::Remote(to)) => from.hard_link(to),
+            _ => Err(Failure::usage(
+                link,
+                "a hard link is on the side of its file",
+            )),
         }
     }
 

@@ -54,6 +54,7 @@ mod sync;
 mod touch;
 mod transfer;
 mod tree;
+mod unix;
 mod user;
 mod watch;
 

@@ -18,6 +18,7 @@ mod cli_keeps_metadata;
 mod cli_loses_no_files;
 mod cli_moves_files;
 mod cli_reports_errors;
+mod cli_round_trips_unix_trees;
 mod cli_streams;
 mod cli_syncs_trees;
 mod client_copies_on_the_server;
@@ -111,6 +112,7 @@ const MODULES: &[Module] = modules! {
     cli_loses_no_files;
     cli_moves_files;
     cli_reports_errors;
+    cli_round_trips_unix_trees;
     cli_streams;
     cli_syncs_trees;
     client_copies_on_the_server;

@@ -110,6 +110,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
         bail!("`{unknown}` is no step of the test");
     }
     host::ensure(host::BUILD_TOOLS)?;
+    host::ensure(host::INTEROP_TOOLS)?;
     host::ensure_component("rustfmt", "fmt")?;
     host::ensure_component("clippy", "clippy")?;
     let is_full = words.iter().any(|word| word == FULL);

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use smbeam_client::{Ace, AceFlags, DescriptorControl, SecurityDescriptor};
+use wire::security::Sid;
 
 use crate::failure::{Failure, Outcome};
+use crate::unix::Unix;
 
 /// The metadata of a file.
 #[derive(Debug, Default)]
@@ -15,6 +17,8 @@ pub(crate) struct Extras {
     pub(crate) attributes: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>,
     /// Owner, group and DACL; `None` if there is no descriptor.
     pub(crate) descriptor: Option<SecurityDescriptor>,
+    /// Mode, owner and group of Unix; `None` if the side does not have them.
+    pub(crate) unix: Option<Unix>,
 }
 
 impl Extras {
@@ -69,3 +73,22 @@ pub(crate) fn is_same_descriptor(one: &SecurityDescriptor, other: &SecurityDescr
         && entries(one) == entries(other)
         && protection(one) == protection(other)
 }
+
+/// Whether the DACL has only entries for the owner, the group and everyone, as that of a file of
+/// Unix without an access control list.
+pub(crate) fn is_only_mode(descriptor: &SecurityDescriptor) -> bool {
+    let is_of_mode = |ace: &Ace| match ace {
+        Ace::Basic { sid, .. } => {
+            let sid = Some(*sid);
+            sid == descriptor.owner || sid == descriptor.group || sid == Some(Sid::EVERYONE)
+        }
+        Ace::Other { .. } => false,
+    };
+    let Some(list) = &descriptor.dacl else {
+        return true;
+    };
+    list.aces().len() <= MODE_ENTRIES && list.aces().iter().all(is_of_mode)
+}
+
+/// Entries that express a mode: of the owner, the group and everyone.
+const MODE_ENTRIES: usize = 3;

@@ -19,8 +19,9 @@ use super::extras::Extras;
 use crate::descriptor::PARTS;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::file_path::FileInfo;
+use crate::file_path::{FileInfo, FilePath, LocalPath};
 use crate::location::shown;
+use crate::unix::attributes;
 
 /// The class of extended attributes for which a user needs no privilege.
 const CLASS: &str = "user.";
@@ -51,8 +52,11 @@ const STORED: u32 = FileAttributes::READONLY.0
     | FileAttributes::ARCHIVE.0;
 
 /// Reads the metadata.
-pub(super) fn read(path: &Path) -> Outcome<Extras> {
-    let mut extras = Extras::default();
+pub(super) fn read(path: &LocalPath) -> Outcome<Extras> {
+    let mut extras = Extras {
+        unix: FilePath::Local(path.clone()).unix()?,
+        ..Extras::default()
+    };
     for name in names(path)? {
         if let Some(stream) = stream_of(&name) {
             let size = value(path, &name)?.map_or(0, |value| value.len().saturating_sub(1));
@@ -171,6 +175,7 @@ fn attribute_of(name: &str) -> Option<&str> {
     let is_reserved = name.to_ascii_lowercase().starts_with("user.dosstream.")
         || RESERVED
             .iter()
+            .chain(&attributes::NAMES)
             .any(|own| own.eq_ignore_ascii_case(attribute));
     (!is_reserved && is_valid_ea_name(attribute.as_bytes())).then_some(attribute)
 }
@@ -259,7 +264,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file_path::FilePath;
 
     #[test]
     fn names_are_those_of_samba() {
@@ -295,7 +299,7 @@ mod tests {
         set_attribute(&path, b"comment", b"value").expect("an attribute");
         let descriptor: SecurityDescriptor = "O:SYG:BUD:P(A;;FA;;;WD)".parse().expect("SDDL");
         set_descriptor(&path, &descriptor).expect("a descriptor");
-        let extras = read(&path).expect("readable");
+        let extras = read(&path.clone().into()).expect("readable");
         let streams: Vec<_> = extras.streams.into_iter().collect();
         assert_eq!(streams, [("empty".to_owned(), 0), ("notes".to_owned(), 2)]);
         let attribute = (b"comment".to_vec(), b"value".to_vec());
@@ -305,7 +309,7 @@ mod tests {
         assert_eq!(read_stream(&path, "notes").expect("readable"), b"a\0");
         set_attribute(&path, b"comment", b"").expect("removed");
         remove_stream(&path, "notes").expect("removed");
-        let extras = read(&path).expect("readable");
+        let extras = read(&path.clone().into()).expect("readable");
         assert!(extras.attributes.is_empty() && extras.streams.len() == 1);
         assert!(write_stream(&path, "long", &vec![0; VALUE_MAX]).is_err());
         assert!(set_attribute(&path, b"DOSATTRIB", b"x").is_err());

@@ -17,6 +17,9 @@ const LISTED_MAX: u64 = 1000;
 pub(crate) struct Losses {
     listed: Mutex<Vec<Failure>>,
     count: AtomicU64,
+    /// The first file of which owner or group is not kept.
+    owner: Mutex<Option<Failure>>,
+    owners: AtomicU64,
 }
 
 impl Losses {
@@ -28,8 +31,27 @@ impl Losses {
         }
     }
 
+    /// Notes that the owner or the group of the file is not kept. As in rsync that is no failure,
+    /// because only an administrator may set them.
+    pub(crate) fn add_owner(&self, failure: Failure) {
+        if self.owners.fetch_add(1, Ordering::Relaxed) == 0 {
+            *lock(&self.owner) = Some(failure);
+        }
+    }
+
+    fn note_owners(&self, report: &Report) {
+        if let Some(first) = lock(&self.owner).take() {
+            let count = self.owners.load(Ordering::Relaxed);
+            let files = crate::format::count(count, "file");
+            report.note(&format!(
+                "owner or group of {files} not kept, the first: {first}"
+            ));
+        }
+    }
+
     /// Reports the losses as failures, each with the file, the part and the reason.
     pub(crate) fn report(&self, report: &Report) {
+        self.note_owners(report);
         let mut listed = std::mem::take(&mut *lock(&self.listed));
         listed.sort_by(|one, other| one.subject.cmp(&other.subject));
         for loss in &listed {

@@ -11,7 +11,8 @@ use super::extras::{Descriptor, Extras, is_same_descriptor};
 use crate::descriptor::{self, PARTS};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::file_path::RemotePath;
+use crate::file_path::{FilePath, RemotePath};
+use crate::unix::attributes;
 
 /// Reads the metadata, with three queries at the same time.
 pub(super) fn read(path: &RemotePath) -> Outcome<Extras> {
@@ -41,6 +42,8 @@ pub(super) fn read(path: &RemotePath) -> Outcome<Extras> {
         extras.insert_attribute(attribute.name, attribute.value);
     }
     file.close().wait().map_err(path.failed())?;
+    let stored = attributes::take(&mut extras.attributes);
+    extras.unix = FilePath::Remote(path.clone()).unix()?.or(stored);
     Ok(extras)
 }
 

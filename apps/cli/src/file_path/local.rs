@@ -47,6 +47,8 @@ pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
         changed: time_of(metadata.ctime(), metadata.ctime_nsec()),
         attributes,
         file_id: Some(metadata.ino()),
+        shared: (kind == Kind::File && metadata.nlink() > 1)
+            .then_some((metadata.dev(), metadata.ino())),
     }
 }
 
@@ -122,9 +124,7 @@ pub(super) fn remove(path: &Path, kind: Kind) -> Outcome {
 }
 
 pub(super) fn set_info(path: &Path, info: &FileInfo, source_is_remote: bool) -> Outcome {
-    let times = timestamps(Some(info.accessed), Some(info.written));
-    utimensat(CWD, path, &times, AtFlags::empty())
-        .map_err(|error| Failure::local(&shown(path), &error.into()))?;
+    set_times(path, info, true)?;
     let is_read_only = info.attributes.contains(FileAttributes::READONLY);
     // READONLY of a directory does not restrict its use. [MS-FSCC] 2.6
     if source_is_remote && is_read_only && !info.is_directory() {
@@ -133,6 +133,16 @@ pub(super) fn set_info(path: &Path, info: &FileInfo, source_is_remote: bool) -> 
             .map_err(failed(path))?;
     }
     Ok(())
+}
+
+/// Sets the times, with `follow` those of the target of a link.
+pub(super) fn set_times(path: &Path, info: &FileInfo, follow: bool) -> Outcome {
+    let times = timestamps(Some(info.accessed), Some(info.written));
+    let flags = match follow {
+        true => AtFlags::empty(),
+        false => AtFlags::SYMLINK_NOFOLLOW,
+    };
+    utimensat(CWD, path, &times, flags).map_err(|error| Failure::local(&shown(path), &error.into()))
 }
 
 /// Times for utimensat(2). `None` leaves a time unchanged.

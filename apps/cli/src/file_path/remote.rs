@@ -8,6 +8,7 @@ use smbeam_client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wa
 use wire::Status;
 use wire::upcase::upcased;
 
+use super::exact_name::mapped_name;
 use super::{Detail, Entry, ExpandedPath, FileInfo, FilePath, Kind};
 use crate::client_failure::failure_of;
 use crate::exit::Exit;
@@ -176,8 +177,11 @@ impl RemotePath {
         detail: Detail,
         each: &mut dyn FnMut(Outcome<Entry>) -> bool,
     ) -> Outcome {
+        if detail == Detail::Links && self.has_posix() && pattern == "*" {
+            return self.unix_entries(directory, each);
+        }
         let entries = match detail {
-            Detail::Full => self.share.read_dir(directory, pattern).wait(),
+            Detail::Full | Detail::Links => self.share.read_dir(directory, pattern).wait(),
             Detail::Brief | Detail::Followed => {
                 self.share.read_dir_without_ids(directory, pattern).wait()
             }
@@ -202,6 +206,67 @@ impl RemotePath {
         }
         // An open directory would keep its parent from being removed.
         entries.close().map_err(self.failed())
+    }
+
+    /// Passes the entries of a directory with their hard links to `each`.
+    fn unix_entries(
+        &self,
+        directory: &str,
+        each: &mut dyn FnMut(Outcome<Entry>) -> bool,
+    ) -> Outcome {
+        let of_directory = Self {
+            path: directory.to_owned(),
+            ..self.clone()
+        };
+        let entries =
+            of_directory.by_exact_name(|path| self.share.read_dir_posix(path, "*").wait());
+        let mut entries = entries?.blocking();
+        for entry in entries.by_ref() {
+            let entry = match entry {
+                Ok(entry) => self.mapped(&entry),
+                Err(Error::InvalidName(name, why)) => {
+                    let path = format!("{self}/{}", name.escape_debug());
+                    Err(Failure::new(Exit::BadName, path, why))
+                }
+                Err(error) => return Err(self.failure(&error)),
+            };
+            if !each(entry) {
+                break;
+            }
+        }
+        entries.close().map_err(self.failed())
+    }
+
+    /// An entry of a listing with exact names, with the name that other clients see.
+    fn mapped(&self, entry: &smbeam_client::Entry) -> Outcome<Entry> {
+        let info = info_of(&entry.metadata);
+        match mapped_name(&entry.name) {
+            Some(name) => Ok(Entry {
+                name: name.into_owned(),
+                info,
+            }),
+            None => {
+                let path = format!("{self}/{}", entry.name.escape_debug());
+                Err(Failure::new(
+                    Exit::BadName,
+                    path,
+                    "no file can have this name",
+                ))
+            }
+        }
+    }
+
+    pub(super) fn set_own_times(&self, info: &FileInfo) -> Outcome {
+        let changes = Changes::default()
+            .accessed(Some(info.accessed))
+            .written(Some(info.written));
+        let set = self.share.set_symlink_metadata(&self.path, &changes);
+        set.wait().map_err(self.failed())
+    }
+
+    pub(super) fn hard_link(&self, link: &Self) -> Outcome {
+        let linked = self.share.hard_link(&self.path, &link.path);
+        linked.wait().map_err(link.failed())
     }
 
     /// The metadata of an entry. A listing without file ids does not show the tag of a reparse
@@ -368,6 +433,11 @@ pub(crate) fn info_of(metadata: &Metadata) -> FileInfo {
         changed: metadata.changed,
         attributes: metadata.attributes,
         file_id: metadata.file_id,
+        shared: metadata.unix.and_then(|unix| {
+            let is_shared = kind == Kind::File && unix.links > 1;
+            let number = metadata.file_id.filter(|_| is_shared)?;
+            Some((unix.device.into(), number))
+        }),
     }
 }
 
@@ -413,6 +483,7 @@ mod tests {
             changed: UNIX_EPOCH,
             attributes,
             file_id: None,
+            shared: None,
         }
     }
 

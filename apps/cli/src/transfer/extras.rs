@@ -5,12 +5,13 @@ use smbeam_client::{FileAttributes, OpenOptions, Wait as _, transfer};
 use super::queued::{Existing, Read};
 use super::{Item, Transfer};
 use crate::archive::{
-    COMPARED_MAX, Descriptor, Extras, Link, is_same_descriptor, open_stream, writing,
+    COMPARED_MAX, Descriptor, Extras, Link, is_only_mode, is_same_descriptor, open_stream, writing,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, KEPT_ATTRIBUTES, Kind, RemotePath};
 use crate::progress::Action;
+use crate::unix::{Unix, Unkept};
 
 /// The parts of the metadata of a file and its copy, during the comparison.
 struct Pair<'a> {
@@ -65,12 +66,13 @@ impl Transfer<'_> {
         };
         let has_changed = self.copy_streams(&pair)?;
         self.copy_attributes(&pair)?;
-        if is_complete {
+        if is_complete && pair.stores_info(&info) {
             let stored = target.store_info(&info);
             self.keep(target, "DOS attributes and time of creation", stored)?;
         }
         let is_same = !has_changed
             && old.is_some_and(|old| is_same_info(&info, old, target.is_remote() && is_complete));
+        let info = pair.settable(info);
         let set_info = || match is_same {
             true => Ok(()),
             false => target.set_info(&info, is_complete),
@@ -78,8 +80,53 @@ impl Transfer<'_> {
         // A server can deny changes of attributes by the new descriptor. This machine denies
         // extended attributes after READONLY has cleared the permission to write.
         match target.is_remote() {
-            true => set_info().and_then(|()| self.copy_descriptor(&pair)),
-            false => self.copy_descriptor(&pair).and_then(|()| set_info()),
+            true => {
+                set_info()?;
+                self.copy_unix(&pair, &info);
+                self.copy_descriptor(&pair)
+            }
+            false => {
+                self.copy_descriptor(&pair)?;
+                set_info()?;
+                self.copy_unix(&pair, &info);
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies mode, owner and group.
+    fn copy_unix(&self, pair: &Pair<'_>, info: &FileInfo) {
+        if let Some(unix) = &pair.here.unix {
+            self.set_unix(pair.target, unix, pair.there.unix.as_ref(), info);
+        }
+    }
+
+    fn set_unix(&self, target: &FilePath, unix: &Unix, old: Option<&Unix>, info: &FileInfo) {
+        let Unkept { mode, owner } = target.set_unix(unix, old, info);
+        if let Some(failure) = mode {
+            self.losses.add(target, "mode", &failure.reason);
+        }
+        if let Some(failure) = owner {
+            self.losses.add_owner(failure);
+        }
+    }
+
+    /// Copies times, owner and group of a link, and the mode of a special file.
+    fn copy_link_info(&self, item: &Item, kind: Kind) -> Outcome {
+        let Item { source, target, .. } = item;
+        // A server lists special files as links.
+        let info = FileInfo {
+            kind,
+            ..source.info(false)?
+        };
+        let (here, there) = (source.unix(), target.unix());
+        if let (Ok(Some(here)), Ok(there)) = (here, there) {
+            self.set_unix(target, &here, there.as_ref(), &info);
+        }
+        let old = target.info(false)?;
+        match old.written == info.written {
+            true => Ok(()),
+            false => self.keep(target, "times", target.set_own_times(&info)),
         }
     }
 
@@ -184,6 +231,9 @@ impl Transfer<'_> {
         let Some(descriptor) = &pair.here.descriptor else {
             return Ok(());
         };
+        if pair.is_unix() && is_only_mode(descriptor) {
+            return Ok(());
+        }
         let old = pair.there.descriptor.as_ref();
         if old.is_some_and(|old| is_same_descriptor(descriptor, old)) {
             return Ok(());
@@ -220,8 +270,8 @@ impl Transfer<'_> {
     }
 
     /// Whether the entry is copied as a link.
-    pub(super) fn is_copied_link(&self, path: &FilePath, info: &FileInfo) -> bool {
-        let is_special = info.kind == Kind::Other && path.is_remote() && self.policy.archive;
+    pub(super) fn is_copied_link(&self, info: &FileInfo) -> bool {
+        let is_special = info.kind == Kind::Other && self.policy.archive;
         self.policy.links && (info.kind == Kind::Link || is_special)
     }
 
@@ -248,7 +298,7 @@ impl Transfer<'_> {
             let is_link = matches!(old.kind, Kind::Link | Kind::Other);
             if is_link && Link::read(target, old).is_ok_and(|old| link.is_same(&old)) {
                 self.progress.unchanged();
-                return Ok(());
+                return self.finish_link(item, link.kind());
             }
         }
         if self.policy.dry_run {
@@ -266,8 +316,17 @@ impl Transfer<'_> {
         if created.is_some() {
             let action = Action::of_file(old.is_some());
             self.progress.file_done(action, target, 0);
+            self.finish_link(item, link.kind())?;
         }
         Ok(())
+    }
+
+    /// Copies the metadata of a link that is in place.
+    fn finish_link(&self, item: &Item, kind: Kind) -> Outcome {
+        match self.policy.archive && !self.policy.dry_run {
+            true => self.copy_link_info(item, kind),
+            false => Ok(()),
+        }
     }
 
     /// Copies the metadata of a file with data that are up to date.
@@ -277,6 +336,31 @@ impl Transfer<'_> {
         }
         self.progress.unchanged();
         Ok(())
+    }
+}
+
+impl Pair<'_> {
+    /// Whether both sides have modes and owners, which DOS attributes and descriptors express.
+    fn is_unix(&self) -> bool {
+        self.here.unix.is_some() && self.source.is_unix() && self.target.is_unix()
+    }
+
+    /// Whether DOS attributes and the time of creation are stored with a local file. A file of Unix
+    /// has none that it could lose.
+    fn stores_info(&self, info: &FileInfo) -> bool {
+        let of_windows = FileAttributes::HIDDEN | FileAttributes::SYSTEM;
+        !self.is_unix() || info.attributes.intersects(of_windows)
+    }
+
+    /// The metadata to set. Without READONLY where the mode says the same.
+    fn settable(&self, info: FileInfo) -> FileInfo {
+        match self.is_unix() {
+            true => FileInfo {
+                attributes: info.attributes.without(FileAttributes::READONLY),
+                ..info
+            },
+            false => info,
+        }
     }
 }
 

@@ -111,6 +111,7 @@ mod tests {
             changed: time,
             attributes: FileAttributes::NONE,
             file_id: None,
+            shared: None,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Queue<J> {
 struct State<J> {
     files: VecDeque<J>,
     directories: Vec<J>,
+    /// Jobs that need the results of all others.
+    last: Vec<J>,
     running: usize,
     /// Threads that wait for a job.
     idle: usize,
@@ -56,6 +58,11 @@ impl<J: Send> Queue<J> {
         self.changed.notify_one();
     }
 
+    /// Adds a job that runs after all others. It finds no other jobs.
+    pub(crate) fn push_last(&self, job: J) {
+        self.lock().last.push(job);
+    }
+
     /// Takes the next jobs to run together. The flag says whether to start another thread, because
     /// none is idle. `None` when all jobs are done.
     fn next(&self) -> Option<(Vec<J>, bool)> {
@@ -70,7 +77,12 @@ impl<J: Send> Queue<J> {
             }
             if state.running == 0 {
                 self.changed.notify_all();
-                return None;
+                if state.last.is_empty() {
+                    return None;
+                }
+                let last = std::mem::take(&mut state.last);
+                state.files.extend(last);
+                continue;
             }
             state.idle += 1;
             state = self
@@ -152,6 +164,7 @@ pub(crate) fn run_together<J: Send>(
         state: Mutex::new(State {
             files: first.files.into(),
             directories: first.directories,
+            last: Vec::new(),
             running: 0,
             idle: 0,
             threads: 1,
@@ -230,6 +243,25 @@ mod tests {
             files: files_seen.into_inner(),
             most_at_once: most.into_inner(),
         }
+    }
+
+    #[test]
+    fn the_last_jobs_come_after_all_others() {
+        let order = Mutex::new(Vec::new());
+        run(4, vec![100, 200], &|job: u32, queue: &Queue<u32>| {
+            if job >= 100 {
+                queue.push_last(job / 100);
+                for below in 0..50 {
+                    assert!(queue.push_file(10 + below).is_none());
+                }
+            }
+            order.lock().expect("no panic").push(job);
+        });
+        let order = order.into_inner().expect("no panic");
+        assert_eq!(order.len(), 104);
+        let mut last = order[102..].to_vec();
+        last.sort_unstable();
+        assert_eq!(last, [1, 2]);
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub(super) enum Existing {
 }
 
 impl QueuedFile {
+    /// The path of the copy.
+    pub(super) fn target(&self) -> &FilePath {
+        &self.item.target
+    }
+
     /// The source, if it is read with one request from a share.
     fn read_from(&self) -> Option<&RemotePath> {
         match &self.item.source {
@@ -66,7 +71,7 @@ impl Transfer<'_> {
         // A comparison of contents reads each file by itself.
         let is_needed = !self.policy.dry_run
             && self.policy.compare != Compare::Contents
-            && !self.is_copied_link(&item.source, &item.info);
+            && !self.is_copied_link(&item.info);
         let message_bytes = match is_read && is_needed && self.is_small(item.info.size) {
             true => self.policy.request_bytes(),
             false => 0,
@@ -136,7 +141,7 @@ impl Transfer<'_> {
     }
 
     fn transfer(&self, file: &mut QueuedFile) -> Outcome {
-        if self.is_copied_link(&file.item.source, &file.item.info) {
+        if self.is_copied_link(&file.item.info) {
             return self.copy_link(&file.item, file.old);
         }
         if !self.is_due(file)? {

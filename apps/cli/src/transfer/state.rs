@@ -12,6 +12,7 @@ use smbeam_client::Wait as _;
 use smbeam_client::transfer::TransferOptions;
 
 use super::backup::Backup;
+use super::linked_files::HardLinks;
 use super::pace::Pace;
 use super::part;
 use super::part_key::PartKey;
@@ -46,6 +47,8 @@ pub(crate) struct Transfer<'a> {
     pub(super) replaces_files: Arc<AtomicBool>,
     /// What the target cannot hold, with `--archive`.
     pub(super) losses: Arc<Losses>,
+    /// The files with several names, with `--archive`.
+    pub(super) hard_links: Arc<HardLinks>,
     /// Removals so far, with `--max-delete`.
     pub(super) removals: Arc<AtomicU64>,
     /// Where replaced and removed files go.
@@ -71,6 +74,7 @@ impl<'a> Transfer<'a> {
             progress,
             interrupt,
             removals: Arc::default(),
+            hard_links: Arc::default(),
             backup: None,
             large: Arc::new(Permits::new(LARGE_AT_ONCE)),
             reconnecting: Arc::default(),
@@ -112,6 +116,7 @@ impl<'a> Transfer<'a> {
             replaces_files: Arc::clone(&self.replaces_files),
             losses: Arc::clone(&self.losses),
             removals: Arc::clone(&self.removals),
+            hard_links: Arc::clone(&self.hard_links),
             backup: self.backup.clone(),
             pace: self.pace.clone(),
             part_key: Arc::clone(&self.part_key),

@@ -149,5 +149,6 @@ fn info() -> FileInfo {
         changed: now,
         attributes: FileAttributes::NONE,
         file_id: None,
+        shared: None,
     }
 }

@@ -74,6 +74,7 @@ mod tests {
                     changed: UNIX_EPOCH,
                     attributes: FileAttributes::NONE,
                     file_id: None,
+                    shared: None,
                 },
             });
         }

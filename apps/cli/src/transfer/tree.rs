@@ -25,7 +25,15 @@ const MAX_DEPTH: u32 = 512;
 enum Job {
     Directory(DirectoryJob),
     File(FileJob),
+    Link(LinkJob),
     Remove(RemoveJob),
+}
+
+/// A further name of a file, which needs the data of the first one.
+struct LinkJob {
+    first: FilePath,
+    file: QueuedFile,
+    _parent: Option<Arc<Directory>>,
 }
 
 struct DirectoryJob {
@@ -150,6 +158,10 @@ impl Transfer<'_> {
                     .take(self.transfer_with_reconnects(&mut job.file));
                 job._parent
             }
+            Job::Link(mut job) => {
+                self.report.take(self.hard_link(&job.first, &mut job.file));
+                job._parent
+            }
             Job::Remove(job) => {
                 self.remove_one(job.doomed);
                 job._parent
@@ -207,9 +219,10 @@ impl Transfer<'_> {
         let mut is_whole = true;
         // The source may have an entry with the other name too, which comes later.
         let mut other_case = Vec::new();
-        let detail = match self.policy.follow {
-            true => Detail::Followed,
-            false => Detail::Brief,
+        let detail = match (self.policy.follow, self.policy.archive) {
+            (true, _) => Detail::Followed,
+            (false, true) => Detail::Links,
+            (false, false) => Detail::Brief,
         };
         // A listing that is repeated after a lost connection shows entries again.
         let mut listed = HashSet::new();
@@ -407,7 +420,7 @@ impl Transfer<'_> {
             ));
         }
         let relative = Filter::path_of(&directory.relative, &entry.name);
-        if self.is_copied_link(&path, &entry.info) {
+        if self.is_copied_link(&entry.info) {
             let info = without_data(entry.info);
             if let Existing::Known(Some(info)) = old
                 && info.is_directory()
@@ -471,9 +484,20 @@ impl Transfer<'_> {
             // A file has no entries that filters select.
             relative: PathBuf::new(),
         };
+        let item = self.counted(item);
+        let first = self.hard_links.first_of(&item);
+        let file = self.queued(item, old);
+        let parent = Some(Arc::clone(directory));
+        if let Some(first) = first {
+            return queue.push_last(Job::Link(LinkJob {
+                first,
+                file,
+                _parent: parent,
+            }));
+        }
         let job = Job::File(FileJob {
-            file: self.queued(item, old),
-            _parent: Some(Arc::clone(directory)),
+            file,
+            _parent: parent,
         });
         if let Some(job) = queue.push_file(job) {
             self.work(job, queue);
@@ -486,10 +510,6 @@ impl Transfer<'_> {
                 "a symbolic link is skipped (--links copies it, --follow copies its target)"
             }
             Kind::Link => "a link on the server is skipped (--links copies it)",
-            _ if self.policy.archive => {
-                let why = "only files, directories and links are copied";
-                return self.losses.add(path, "special file", why);
-            }
             _ => "neither a file nor a directory: skipped",
         };
         self.report.note(&format!("{path}: {why}"));

@@ -1,0 +1,92 @@
+//! Mode, owner and group of a file on a server.
+
+use smbeam_client::Wait as _;
+
+use super::attributes;
+use super::values::{Unix, Unkept};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::file_path::{FileInfo, Kind, RemotePath};
+
+/// Setuid, setgid and sticky.
+const SPECIAL: u32 = 0o7000;
+/// Types in `st_mode`. inode(7)
+const REGULAR: u32 = 0o100_000;
+const DIRECTORY: u32 = 0o040_000;
+
+/// Reads mode, owner and group by the extensions. `None` on a server without them.
+pub(super) fn read(remote: &RemotePath) -> Outcome<Option<Unix>> {
+    if !remote.has_posix() {
+        return Ok(None);
+    }
+    let metadata = remote.by_exact_name(|path| remote.share.posix_metadata(path).wait())?;
+    Ok(metadata.unix.map(|unix| Unix {
+        mode: unix.permissions(),
+        uid: unix.uid(),
+        gid: unix.gid(),
+    }))
+}
+
+/// Sets mode, owner and group, by the extensions or in extended attributes.
+pub(super) fn set(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, info: &FileInfo) -> Unkept {
+    match remote.has_posix() {
+        true => set_posix(remote, unix, old, info.kind == Kind::Link),
+        false => set_attributes(remote, unix, old, info),
+    }
+}
+
+/// The owner comes first: a change of it clears setuid and setgid.
+fn set_posix(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, is_link: bool) -> Unkept {
+    let mut unkept = Unkept::default();
+    let has_other_owner = unix.has_other_owner(old);
+    if has_other_owner {
+        unkept.owner = set_owner(remote, unix.uid, unix.gid).err();
+    }
+    let has_other_mode = old.is_none_or(|old| old.mode != unix.mode);
+    if !is_link && (has_other_mode || has_other_owner) {
+        unkept.mode = set_mode(remote, unix.mode).err();
+    }
+    unkept
+}
+
+/// Sets the mode by the extensions. A server can accept setuid, setgid and sticky bits and not
+/// keep them.
+pub(super) fn set_mode(remote: &RemotePath, mode: u32) -> Outcome {
+    remote.by_exact_name(|path| remote.share.set_posix_mode(path, mode).wait())?;
+    if mode & SPECIAL == 0 {
+        return Ok(());
+    }
+    match read(remote)? {
+        Some(now) if now.mode != mode => {
+            let now = now.mode;
+            let reason = format!("the server accepted mode {mode:04o}, but it keeps {now:04o}");
+            Err(Failure::new(Exit::Failed, remote, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sets owner and group by the extensions.
+pub(super) fn set_owner(remote: &RemotePath, uid: Option<u32>, gid: Option<u32>) -> Outcome {
+    remote.by_exact_name(|path| remote.share.set_posix_owner(path, uid, gid).wait())
+}
+
+/// Only files and directories have extended attributes on every server.
+fn set_attributes(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, info: &FileInfo) -> Unkept {
+    let file_type = match info.kind {
+        Kind::File => REGULAR,
+        Kind::Directory => DIRECTORY,
+        Kind::Link | Kind::Other => return Unkept::default(),
+    };
+    if old == Some(unix) {
+        return Unkept::default();
+    }
+    let attributes = attributes::of(unix, file_type);
+    let set = remote
+        .share
+        .set_extended_attributes(&remote.path, &attributes);
+    Unkept {
+        mode: set.wait().map_err(remote.failed()).err(),
+        owner: None,
+    }
+}
