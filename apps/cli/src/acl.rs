@@ -9,7 +9,7 @@ mod names;
 mod readable;
 mod rights;
 mod set;
-mod walk;
+pub(crate) mod walk;
 
 use clap::Subcommand;
 

@@ -8,6 +8,8 @@ mod archive;
 mod bench;
 mod cat;
 mod check;
+mod chmod;
+mod chown;
 mod client_failure;
 mod completions;
 mod config;
@@ -26,8 +28,10 @@ mod filter;
 mod find;
 mod format;
 mod get;
+mod getfattr;
 mod input;
 mod interrupt;
+mod ln;
 mod location;
 mod log;
 mod ls;
@@ -41,12 +45,14 @@ mod output;
 mod password_command;
 mod progress;
 mod put;
+mod readlink;
 mod remotes;
 mod report;
 mod rm;
 mod rmdir;
 mod serve;
 mod session_key;
+mod setfattr;
 mod shares;
 mod stat;
 mod status;
@@ -122,6 +128,18 @@ enum Command {
     Df(df::Arguments),
     /// Find files by name, kind, size and time.
     Find(find::Arguments),
+    /// Create hard links and symbolic links.
+    Ln(ln::Arguments),
+    /// Print the targets of symbolic links.
+    Readlink(readlink::Arguments),
+    /// Change the permissions of files.
+    Chmod(chmod::Arguments),
+    /// Change the owner and the group of files.
+    Chown(chown::Arguments),
+    /// Show extended attributes.
+    Getfattr(getfattr::Arguments),
+    /// Set and remove extended attributes.
+    Setfattr(setfattr::Arguments),
     /// Show and change owners, groups and access control lists (permissions).
     #[command(subcommand)]
     Acl(Box<acl::Command>),
@@ -187,6 +205,24 @@ fn main() -> ExitCode {
         Command::Du(arguments) => return client("du", |report| du::run(&arguments, report)),
         Command::Df(arguments) => return client("df", |report| df::run(&arguments, report)),
         Command::Find(arguments) => return client("find", |report| find::run(&arguments, report)),
+        Command::Ln(arguments) => {
+            return client("ln", |report| ln::run(&arguments, report));
+        }
+        Command::Readlink(arguments) => {
+            return client("readlink", |report| readlink::run(&arguments, report));
+        }
+        Command::Chmod(arguments) => {
+            return client("chmod", |report| chmod::run(&arguments, report));
+        }
+        Command::Chown(arguments) => {
+            return client("chown", |report| chown::run(&arguments, report));
+        }
+        Command::Getfattr(arguments) => {
+            return client("getfattr", |report| getfattr::run(&arguments, report));
+        }
+        Command::Setfattr(arguments) => {
+            return client("setfattr", |report| setfattr::run(&arguments, report));
+        }
         Command::Acl(command) => return client("acl", |report| acl::run(&command, report)),
         Command::Watch(arguments) => {
             return client("watch", |report| watch::run(&arguments, report));

@@ -3,11 +3,16 @@
 //! A server with the SMB3 POSIX extensions has them itself. For the others, `--archive` keeps them
 //! in the extended attributes of the Windows subsystem for Linux ([`attributes`]).
 
+mod acl;
 pub(crate) mod attributes;
+mod change;
 mod local;
+mod mode;
 mod remote;
 mod values;
 
+pub(crate) use change::{Way, change_mode, change_owner};
+pub(crate) use mode::ModeChange;
 pub(crate) use values::{Unix, Unkept};
 
 use crate::failure::Outcome;

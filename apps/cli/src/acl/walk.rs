@@ -22,7 +22,7 @@ struct Job {
 
 /// Calls `each` for the files and directories at `urls`, and with `is_recursive` for everything
 /// below them. See [`tree`].
-pub(super) fn trees(
+pub(crate) fn trees(
     urls: &[Url],
     connect: &ConnectArguments,
     is_recursive: bool,
