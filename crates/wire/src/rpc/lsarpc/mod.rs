@@ -6,6 +6,7 @@
 //! clients send for the server to fill must be empty.
 
 mod domains;
+mod lists;
 mod names;
 mod policy;
 mod sids;
@@ -104,18 +105,6 @@ impl PolicyHandle {
     fn put(&self, out: &mut Writer) {
         out.put_u32(self.attributes);
         out.put_guid(&self.uuid);
-    }
-}
-
-/// Reads a structure with the number of entries and an array that the client leaves to the server.
-fn read_empty(reader: &mut Reader<'_>, field: &'static str) -> Result<(), DecodeError> {
-    let entries = reader.u32(field)?;
-    match reader.pointer(field)? {
-        false => Ok(()),
-        true => Err(DecodeError::Invalid {
-            field,
-            value: entries.into(),
-        }),
     }
 }
 

@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::domains::{self, ReferencedDomain, SidKind, invalid};
-use super::sids::{CLIENT_REVISION, NO_DOMAIN};
-use super::{PolicyHandle, check_count, read_empty};
+use super::lists::{NO_DOMAIN, put_end, put_list_len, read_end, read_list_len};
+use super::{PolicyHandle, check_count};
 use crate::Status;
 use crate::error::DecodeError;
 use crate::layout::u32_of;
@@ -34,6 +34,11 @@ impl NamesVersion {
             Self::Two | Self::Three => 16,
         }
     }
+
+    /// Whether the request has options, and each translated SID has flags.
+    fn has_options(self) -> bool {
+        self != Self::One
+    }
 }
 
 /// The arguments of the RPC calls LsarLookupNames to LsarLookupNames3: the client asks for the SIDs
@@ -55,17 +60,10 @@ impl LookupNames {
         let mut reader = Reader::new(stub);
         let policy = PolicyHandle::read(&mut reader)?;
         let names = read_names(&mut reader)?;
-        read_empty(&mut reader, "TranslatedSids")?;
-        let level = reader.u16("LookupLevel")?;
-        reader.u32("MappedCount")?;
-        if version != NamesVersion::One {
-            reader.u32("LookupOptions")?;
-            reader.u32("ClientRevision")?;
-        }
         Ok(Self {
             policy,
             names,
-            level,
+            level: read_end(&mut reader, "TranslatedSids", version.has_options())?,
         })
     }
 
@@ -85,14 +83,7 @@ impl LookupNames {
         for name in &self.names {
             out.put_counted_text(name);
         }
-        out.put_u32(0);
-        out.put_pointer(false);
-        out.put_u16(self.level);
-        out.put_u32(0);
-        if version != NamesVersion::One {
-            out.put_u32(0);
-            out.put_u32(CLIENT_REVISION);
-        }
+        put_end(&mut out, self.level, version.has_options());
         out.into_stub()
     }
 }
@@ -159,12 +150,7 @@ impl LookupNamesResponse {
     pub fn encode(&self, version: NamesVersion) -> Vec<u8> {
         let mut out = Writer::new();
         domains::put(&self.domains, &mut out);
-        let count = u32_of(self.sids.len());
-        out.put_u32(count);
-        out.put_pointer(count > 0);
-        if count > 0 {
-            out.put_u32(count);
-        }
+        put_list_len(&mut out, self.sids.len());
         for entry in &self.sids {
             out.put_u32(entry.kind.0.into());
             match version {
@@ -172,7 +158,7 @@ impl LookupNamesResponse {
                 NamesVersion::Three => out.put_pointer(entry.sid.is_some()),
             }
             out.put_u32(entry.domain.unwrap_or(NO_DOMAIN));
-            if version != NamesVersion::One {
+            if version.has_options() {
                 out.put_u32(0);
             }
         }
@@ -204,23 +190,13 @@ fn read_sids(
     domains: &[ReferencedDomain],
 ) -> Result<Vec<TranslatedSid>, DecodeError> {
     const FIELD: &str = "TranslatedSids";
-    let entries = reader.u32(FIELD)?;
-    if !reader.pointer(FIELD)? {
-        return match entries {
-            0 => Ok(Vec::new()),
-            _ => Err(invalid(FIELD, entries)),
-        };
-    }
-    let count = reader.count(FIELD, version.entry_len())?;
-    if u32_of(count) != entries {
-        return Err(invalid(FIELD, entries));
-    }
+    let count = read_list_len(reader, FIELD, version.entry_len())?;
     let mut fixed = Vec::with_capacity(count);
     for _ in 0..count {
         let kind = SidKind(reader.u16("Use")?);
         let identifier = reader.u32("Sid")?;
         let domain = Some(reader.u32("DomainIndex")?).filter(|index| *index != NO_DOMAIN);
-        if version != NamesVersion::One {
+        if version.has_options() {
             reader.u32("Flags")?;
         }
         fixed.push((kind, identifier, domain));

@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::domains::{self, ReferencedDomain, SidKind, invalid};
-use super::{PolicyHandle, check_count, read_empty};
+use super::lists::{NO_DOMAIN, put_end, put_list_len, read_end, read_list_len};
+use super::{PolicyHandle, check_count};
 use crate::Status;
 use crate::error::DecodeError;
-use crate::layout::u32_of;
 use crate::rpc::ndr::{Reader, Writer};
 use crate::security::Sid;
 
@@ -27,6 +27,11 @@ impl SidsVersion {
             Self::One => 16,
             Self::Two => 20,
         }
+    }
+
+    /// Whether the request has options, and each translated name has flags.
+    fn has_options(self) -> bool {
+        self == Self::Two
     }
 }
 
@@ -49,17 +54,10 @@ impl LookupSids {
         let mut reader = Reader::new(stub);
         let policy = PolicyHandle::read(&mut reader)?;
         let sids = read_sids(&mut reader)?;
-        read_empty(&mut reader, "TranslatedNames")?;
-        let level = reader.u16("LookupLevel")?;
-        reader.u32("MappedCount")?;
-        if version == SidsVersion::Two {
-            reader.u32("LookupOptions")?;
-            reader.u32("ClientRevision")?;
-        }
         Ok(Self {
             policy,
             sids,
-            level,
+            level: read_end(&mut reader, "TranslatedNames", version.has_options())?,
         })
     }
 
@@ -67,39 +65,17 @@ impl LookupSids {
     pub fn encode(&self, version: SidsVersion) -> Vec<u8> {
         let mut out = Writer::new();
         self.policy.put(&mut out);
-        out.put_u32(u32_of(self.sids.len()));
-        out.put_pointer(true);
-        out.put_u32(u32_of(self.sids.len()));
+        put_list_len(&mut out, self.sids.len());
         self.sids.iter().for_each(|_| out.put_pointer(true));
         self.sids.iter().for_each(|sid| out.put_sid(sid));
-        out.put_u32(0);
-        out.put_pointer(false);
-        out.put_u16(self.level);
-        out.put_u32(0);
-        if version == SidsVersion::Two {
-            out.put_u32(0);
-            out.put_u32(CLIENT_REVISION);
-        }
+        put_end(&mut out, self.level, version.has_options());
         out.into_stub()
     }
 }
 
-/// The revision of a client that knows of several forests. \[MS-LSAT\] 3.1.4.11
-pub(super) const CLIENT_REVISION: u32 = 2;
-
 fn read_sids(reader: &mut Reader<'_>) -> Result<Vec<Sid>, DecodeError> {
     const FIELD: &str = "SidEnumBuffer";
-    let entries = reader.u32(FIELD)?;
-    if !reader.pointer(FIELD)? {
-        return match entries {
-            0 => Ok(Vec::new()),
-            _ => Err(invalid(FIELD, entries)),
-        };
-    }
-    let count = reader.count(FIELD, 4)?;
-    if u32_of(count) != entries {
-        return Err(invalid(FIELD, entries));
-    }
+    let count = read_list_len(reader, FIELD, 4)?;
     check_count(FIELD, count)?;
     for _ in 0..count {
         if !reader.pointer(FIELD)? {
@@ -153,17 +129,12 @@ impl LookupSidsResponse {
     pub fn encode(&self, version: SidsVersion) -> Vec<u8> {
         let mut out = Writer::new();
         domains::put(&self.domains, &mut out);
-        let count = u32_of(self.names.len());
-        out.put_u32(count);
-        out.put_pointer(count > 0);
-        if count > 0 {
-            out.put_u32(count);
-        }
+        put_list_len(&mut out, self.names.len());
         for name in &self.names {
             out.put_u32(name.kind.0.into());
             out.put_counted(Some(&name.name));
             out.put_u32(name.domain.unwrap_or(NO_DOMAIN));
-            if version == SidsVersion::Two {
+            if version.has_options() {
                 out.put_u32(0);
             }
         }
@@ -176,31 +147,18 @@ impl LookupSidsResponse {
     }
 }
 
-/// The index of an account without a domain: -1.
-pub(super) const NO_DOMAIN: u32 = u32::MAX;
-
 fn read_names(
     reader: &mut Reader<'_>,
     version: SidsVersion,
 ) -> Result<Vec<TranslatedName>, DecodeError> {
     const FIELD: &str = "TranslatedNames";
-    let entries = reader.u32(FIELD)?;
-    if !reader.pointer(FIELD)? {
-        return match entries {
-            0 => Ok(Vec::new()),
-            _ => Err(invalid(FIELD, entries)),
-        };
-    }
-    let count = reader.count(FIELD, version.entry_len())?;
-    if u32_of(count) != entries {
-        return Err(invalid(FIELD, entries));
-    }
+    let count = read_list_len(reader, FIELD, version.entry_len())?;
     let mut fixed = Vec::with_capacity(count);
     for _ in 0..count {
         let kind = SidKind(reader.u16("Use")?);
         let text = reader.counted("Name")?;
         let domain = reader.u32("DomainIndex")?;
-        if version == SidsVersion::Two {
+        if version.has_options() {
             reader.u32("Flags")?;
         }
         fixed.push((kind, text, Some(domain).filter(|index| *index != NO_DOMAIN)));
