@@ -67,6 +67,7 @@ mod uring;
 mod view;
 mod wait;
 mod waker;
+mod xattr;
 
 pub use buffer::{Buffer, HEADROOM_BYTES};
 pub use chunk::Chunk;
@@ -94,3 +95,4 @@ pub use thread_pool::ThreadPool;
 pub use time::{Elapsed, Sleep};
 pub use udp::{DATAGRAMS_BYTES_MAX, Datagrams, Outgoing, Udp, UdpBuffers, steer};
 pub use view::{NoView, VIEW_BYTES_MIN, View, Views};
+pub use xattr::directory_attribute;

@@ -1,6 +1,10 @@
 //! Extended attributes of files, by system calls. An O_PATH descriptor does not support them, so
 //! the calls for it use a path that leads to the same file.
 
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::fs::{
     XattrFlags, fgetxattr, fgetxattr_query, flistxattr, fremovexattr, fsetxattr, getxattr,
     getxattr_query, listxattr, removexattr, setxattr,
@@ -19,8 +23,36 @@ const LIST_MAX: usize = 64 << 10;
 /// Reads an attribute. Fails with RANGE if the value is longer than the buffer.
 pub(super) fn get(of: FileRef<'_>, name: impl Arg, value: &mut [u8]) -> Result<usize, Errno> {
     match of.is_path {
-        true => getxattr(by_descriptor(of.fd), name, value),
+        true => name.into_with_c_str(|name| match directory_attribute(of.fd, name, value) {
+            Some(result) => result,
+            None => getxattr(by_descriptor(of.fd), name, value),
+        }),
         false => fgetxattr(of.fd, name, value),
+    }
+}
+
+/// Reads an attribute of a directory by an O_PATH descriptor; `None` if that needs the path of the
+/// descriptor in /proc, which takes three times as long.
+fn directory_attribute(
+    fd: &OwnedFd,
+    name: &CStr,
+    value: &mut [u8],
+) -> Option<Result<usize, Errno>> {
+    /// Whether the kernel does not have the system call.
+    static IS_MISSING: AtomicBool = AtomicBool::new(false);
+    if IS_MISSING.load(Ordering::Relaxed) {
+        return None;
+    }
+    let result = ring::directory_attribute(fd.as_fd(), name, value);
+    let result = result.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    match result {
+        Err(Errno::NOSYS) => {
+            IS_MISSING.store(true, Ordering::Relaxed);
+            None
+        }
+        // The path in /proc needs no permission to search the directory.
+        Err(Errno::NOTDIR | Errno::ACCESS) => None,
+        result => Some(result),
     }
 }
 
