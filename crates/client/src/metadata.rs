@@ -36,8 +36,7 @@ pub struct Metadata {
     /// file has one and the query did not ask for its tag.
     pub reparse_tag: Option<ReparseTag>,
     /// Number of hard links (names) of the file. `None` if the server does not report it, or if the
-    /// query did not ask for it: listings do not,
-    /// except with the SMB3 POSIX extensions.
+    /// query did not ask for it: listings do so only with the SMB3 POSIX extensions.
     pub links: Option<u32>,
     /// Mode, owner, group and number of links of Unix. `None` unless the query uses the
     /// [SMB3 POSIX extensions](crate::Share::posix_metadata).

@@ -19,6 +19,7 @@ use wire::posix::PosixFileType;
 use wire::reparse::ReparseTag;
 use wire::security::{SecurityDescriptor, SecurityInformation};
 
+use crate::disk_quota::{QuotaLimits, QuotaSelection, QuotaState};
 use crate::ea::Ea;
 use crate::path::{SharePath, StreamName};
 use crate::pattern::Pattern;
@@ -253,6 +254,16 @@ pub enum Operation {
         /// The attributes with their new values. An empty value deletes the attribute, if there is
         /// one.
         eas: Vec<Ea>,
+    },
+    /// Queries disk quotas of the file system that holds the file, with the rights of the user:
+    /// only root may query those of others. Answered with [`Outcome::Quotas`], NOT_SUPPORTED if the
+    /// file system counts no disk space, or ACCESS_DENIED.
+    QueryQuotas(QuotaSelection),
+    /// Sets the limits of accounts on the file system that holds the file, one after the other.
+    /// Answered with [`Outcome::Done`], and as [`Operation::QueryQuotas`].
+    SetQuotas {
+        /// The accounts with their new limits.
+        quotas: Vec<QuotaLimits>,
     },
     /// Reads the properties of the file system that holds the file: with file systems mounted below
     /// the root of the share, it is not always that of the root. Answered with [`Outcome::Volume`].
@@ -702,6 +713,8 @@ pub struct VolumeInfo {
     pub has_shared_extents: bool,
     /// Whether the file system can compress files (attribute COMPRESSED).
     pub has_compression: bool,
+    /// Whether the file system counts and limits the disk space of users.
+    pub quotas: QuotaState,
     /// Creation time of the volume.
     pub created: FileTime,
     /// Number of files that the file system can have; 0 if it has no limit.

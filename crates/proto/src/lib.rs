@@ -15,6 +15,7 @@ pub mod account;
 pub mod carrier;
 pub mod client;
 pub mod credit;
+pub mod disk_quota;
 pub mod ea;
 pub mod effect;
 pub mod encryption;

@@ -23,6 +23,8 @@ open_enum! {
         NO_MORE_FILES = 0x8000_0006,
         /// A query of extended attributes has returned all of them.
         NO_MORE_EAS = 0x8000_0012,
+        /// A query of disk quotas has returned all of them.
+        NO_MORE_ENTRIES = 0x8000_001A,
         /// The name of an extended attribute is not valid.
         INVALID_EA_NAME = 0x8000_0013,
         /// The list of extended attributes is inconsistent.

@@ -43,6 +43,7 @@ mod data_reach_the_disk_as_configured;
 mod descriptors_decide_alone;
 mod direct_shares_keep_every_byte;
 mod directories_move_between_servers;
+mod disk_quotas_are_shown;
 mod files_change_while_they_are_read;
 mod files_move_over_rdma;
 mod fuse_mounts_work;
@@ -134,6 +135,7 @@ const MODULES: &[Module] = modules! {
     client_uses_many_channels: every_transport;
     client_works_with_other_servers;
     data_reach_the_disk_as_configured;
+    disk_quotas_are_shown;
     directories_move_between_servers;
     descriptors_decide_alone;
     direct_shares_keep_every_byte;

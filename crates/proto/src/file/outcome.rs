@@ -8,6 +8,7 @@ use wire::Status;
 use wire::security::SecurityDescriptor;
 
 use super::{DirectoryEntry, FileHandle, FoundLink, Metadata, Opened, StreamEntry, VolumeInfo};
+use crate::disk_quota::DiskQuota;
 use crate::ea::Ea;
 use crate::path::SharePath;
 
@@ -66,6 +67,8 @@ pub enum Outcome {
     /// Answers [`Operation::QueryEas`](super::Operation::QueryEas): the extended attributes, in the
     /// order of the file system.
     Eas(Vec<Ea>),
+    /// Answers [`Operation::QueryQuotas`](super::Operation::QueryQuotas).
+    Quotas(Vec<DiskQuota>),
     /// Answers [`Operation::QuerySecurity`](super::Operation::QuerySecurity): the whole security
     /// descriptor.
     Security(Box<SecurityDescriptor>),
@@ -202,6 +205,15 @@ impl Outcome {
             panic!("the operation expects Eas, the driver answered {self:?}");
         };
         eas
+    }
+
+    /// Returns the quotas in [`Outcome::Quotas`]. Panics for another variant: a bug of the I/O
+    /// driver.
+    pub fn expect_quotas(self) -> Vec<DiskQuota> {
+        let Self::Quotas(quotas) = self else {
+            panic!("the operation expects Quotas, the driver answered {self:?}");
+        };
+        quotas
     }
 
     /// Returns the security descriptor in [`Outcome::Security`]. Panics for another variant: a bug

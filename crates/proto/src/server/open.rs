@@ -88,6 +88,8 @@ pub(crate) struct OpenState {
     pub(crate) enumeration: Option<Enumeration>,
     /// Index of the extended attribute with which the next query of all attributes starts.
     pub(crate) next_ea: usize,
+    /// Smallest uid with which the next query of all quotas starts.
+    pub(crate) next_quota: u32,
     /// The connection that sent the last break notification. If it is lost, the notification is
     /// sent again, because the client may not have received it.
     pub(crate) notified_on: Option<ConnectionId>,

@@ -3,6 +3,7 @@
 mod ea;
 mod file;
 mod filesystem;
+mod quota;
 mod security;
 
 use alloc::boxed::Box;
@@ -36,6 +37,7 @@ enum Asked {
     Eas(ea::Selection),
     Filesystem(FsInfoClass),
     Security(SecurityInformation),
+    Quotas(quota::Selection),
 }
 
 /// Starts on a request.
@@ -72,7 +74,10 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             security::check(parts, &open)?;
             (Asked::Security(parts), Operation::QuerySecurity)
         }
-        InfoType::QUOTA => return Err(Status::NOT_SUPPORTED),
+        InfoType::QUOTA => {
+            let (selection, of) = quota::Selection::new(request.input, &open, max_len)?;
+            (Asked::Quotas(selection), Operation::QueryQuotas(of))
+        }
         _ => return Err(Status::INVALID_PARAMETER),
     };
     let operation = FileOp::OnOpen(open.file, operation);
@@ -126,6 +131,11 @@ impl Step {
             Asked::Filesystem(class) => {
                 let volume = outcome.expect_volume();
                 let bytes = filesystem::describe(class, context, &volume)?;
+                Ok(answer(bytes, self.max_len))
+            }
+            Asked::Quotas(selection) => {
+                let quotas = outcome.expect_quotas();
+                let bytes = selection.answer(&quotas, &self.open, self.max_len)?;
                 Ok(answer(bytes, self.max_len))
             }
             Asked::Security(parts) => {

@@ -36,6 +36,7 @@ use wire::{
 };
 
 use crate::carrier::{Carrier, RdmaLimits};
+use crate::disk_quota::{DiskQuota, QuotaLimits, QuotaSelection, QuotaState};
 use crate::ea::Ea;
 use crate::effect::{
     Access, Delivery, Effect, Effects, Outcome, Payload, PayloadToken, ReadPlan, WriteData,
@@ -493,6 +494,12 @@ pub(crate) struct Disk {
     pub(crate) compresses: bool,
     /// The extended attributes of every file: those of the last change.
     pub(crate) eas: Vec<Ea>,
+    /// The answer to every query of quotas.
+    pub(crate) quotas: Vec<DiskQuota>,
+    /// The queries of quotas so far.
+    pub(crate) asked_quotas: Vec<QuotaSelection>,
+    /// The limits that the last request has set.
+    pub(crate) set_quotas: Vec<QuotaLimits>,
     /// The entries of every directory, and the position of its listing.
     pub(crate) entries: Vec<DirectoryEntry>,
     listed: usize,
@@ -517,6 +524,9 @@ impl Disk {
             pieces: Vec::new(),
             compresses: false,
             eas: Vec::new(),
+            quotas: Vec::new(),
+            asked_quotas: Vec::new(),
+            set_quotas: Vec::new(),
             entries: Vec::new(),
             listed: 0,
             next_number: 100,
@@ -727,6 +737,14 @@ impl Disk {
                     allocation,
                 }])))
             }
+            Operation::QueryQuotas(selection) => {
+                self.asked_quotas.push(selection);
+                Ok(file::Outcome::Quotas(self.quotas.clone()))
+            }
+            Operation::SetQuotas { quotas } => {
+                self.set_quotas = quotas;
+                Ok(file::Outcome::Done)
+            }
             Operation::QueryEas => Ok(file::Outcome::Eas(self.eas.clone())),
             Operation::SetEas { eas } => {
                 if let Some(status) = self.fail_eas {
@@ -751,6 +769,7 @@ impl Disk {
                 has_extended_attributes: true,
                 has_shared_extents: true,
                 has_compression: self.compresses,
+                quotas: QuotaState::Limited,
                 created: FileTime(5_000),
                 total_files: 1_000,
                 free_files: 900,

@@ -3,6 +3,7 @@
 mod basic;
 mod disposition;
 mod ea;
+mod quota;
 mod rename;
 mod security;
 mod stream_name;
@@ -40,6 +41,8 @@ pub(crate) enum Step {
     Basic(basic::Step),
     Disposition(disposition::Step),
     Ea(ea::Step),
+    /// The limits of accounts are being set.
+    Quota,
     Rename(Box<rename::Step>),
     StreamName(Box<stream_name::Step>),
 }
@@ -62,8 +65,9 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             let parts = SecurityInformation(request.additional_information);
             security::start(context, open, parts, request.buffer)
         }
-        // Labels and quotas are not ours to set.
-        InfoType::FILESYSTEM | InfoType::QUOTA => Err(Status::NOT_SUPPORTED),
+        InfoType::QUOTA => quota::start(context, open, request.buffer),
+        // Labels and default limits of quotas are not ours to set.
+        InfoType::FILESYSTEM => Err(Status::NOT_SUPPORTED),
         _ => Err(Status::INVALID_PARAMETER),
     }
 }
@@ -223,6 +227,10 @@ impl Step {
             }
             Self::Basic(step) => step.resume(context, &outcome.expect_file()?.expect_metadata()),
             Self::Disposition(step) => step.resume(context, outcome),
+            Self::Quota => {
+                outcome.expect_file()?.expect_done();
+                Ok(done())
+            }
             Self::Ea(step) => {
                 outcome.expect_file()?.expect_metadata();
                 Ok(step.resume(context))

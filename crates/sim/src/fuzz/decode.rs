@@ -323,6 +323,23 @@ fn ea_names(bytes: &[u8]) {
     assert!(fscc::EaNames::new(&again).eq(found.into_iter().map(Ok)));
 }
 
+/// Disk quotas: lists and queries without errors are the same after they are encoded.
+fn quotas(bytes: &[u8]) {
+    if let Ok(query) = fscc::QuotaQuery::decode(bytes) {
+        assert_eq!(fscc::QuotaQuery::decode(&query.encode()), Ok(query));
+    }
+    if let Ok(sids) = fscc::QuotaSids::new(bytes).collect::<Result<Vec<_>, _>>() {
+        let again = fscc::quota_sids(&sids);
+        assert!(fscc::QuotaSids::new(&again).eq(sids.into_iter().map(Ok)));
+    }
+    if let Ok(quotas) = fscc::Quotas::new(bytes).collect::<Result<Vec<_>, _>>() {
+        let mut writer = fscc::QuotaWriter::new(usize::MAX);
+        assert!(quotas.iter().all(|quota| writer.push(quota)));
+        let again = writer.finish();
+        assert!(fscc::Quotas::new(&again).eq(quotas.into_iter().map(Ok)));
+    }
+}
+
 /// Information classes: those that are lists, and those that are one structure.
 pub(super) fn fscc(input: &[u8]) {
     let Some((class, bytes)) = input.split_first() else {
@@ -333,6 +350,7 @@ pub(super) fn fscc(input: &[u8]) {
     }
     eas(bytes);
     ea_names(bytes);
+    quotas(bytes);
     let _ = fscc::Streams::new(bytes).take(1 << 16).count();
     let _ = fscc::NotifyEntries::new(bytes).take(1 << 16).count();
     choose(

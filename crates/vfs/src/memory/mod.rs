@@ -20,6 +20,7 @@ mod tree;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use proto::disk_quota::QuotaState;
 use proto::file::{
     BasicChanges, DirectoryEntry, FileHandle, FileKind, FileOp, LocalOpen, Operation, Outcome,
     ShareId, VolumeInfo, VolumeKind,
@@ -310,6 +311,7 @@ impl State {
             }
             Operation::QueryEas => self.query_eas(file),
             Operation::SetEas { eas } => self.set_eas(file, eas),
+            Operation::QueryQuotas(_) | Operation::SetQuotas { .. } => Err(Status::NOT_SUPPORTED),
             Operation::Volume => self.volume(file),
             // Memory needs no flush, and only the functions for tests change it from outside.
             Operation::Flush | Operation::Watch { .. } => self.open_of(file).map(|_| Outcome::Done),
@@ -421,6 +423,7 @@ impl State {
             has_extended_attributes: true,
             has_shared_extents: true,
             has_compression: false,
+            quotas: QuotaState::None,
             created: self.tree.node(ROOT).created,
             total_files: 0,
             free_files: 0,

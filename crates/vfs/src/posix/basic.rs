@@ -20,7 +20,7 @@ use super::metadata::store;
 use super::sectors::Sectors;
 use super::stat::{Stat, as_server, by_descriptor, stat, supports_attributes};
 use super::volume::Volume;
-use super::{CUT_MAX, Posix, streams};
+use super::{CUT_MAX, Posix, quota, streams};
 use crate::dosattrib::DosInfo;
 use crate::errno::{Context, status};
 use crate::{Effort, Step, Stop, attributes};
@@ -257,6 +257,7 @@ impl Posix {
             has_extended_attributes: file.volume.stores_attributes,
             has_shared_extents: self.has_shared_extents(file),
             has_compression: file.volume.compresses,
+            quotas: quota::state(file),
             created: self
                 .metadata_with(&file.root.volume, &root, None, "")
                 .created,

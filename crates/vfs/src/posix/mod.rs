@@ -49,6 +49,7 @@ mod metadata;
 mod names;
 mod new_mode;
 mod open;
+mod quota;
 mod ranges;
 mod reflink;
 mod reparse;
@@ -375,6 +376,8 @@ impl Posix {
                 ea::set(file.file_ref(), eas, names, run.effort)?;
                 self.stat(file, run)
             }
+            Operation::QueryQuotas(selection) => self.query_quotas(file, selection, run.effort),
+            Operation::SetQuotas { quotas } => self.set_quotas(file, quotas, run.effort),
             Operation::Volume => self.volume(file),
             Operation::Close | Operation::CopyRange(_) | Operation::Watch { .. } => {
                 unreachable!("`run` does these")

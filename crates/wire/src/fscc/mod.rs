@@ -13,6 +13,7 @@ mod ea;
 mod name;
 mod notify;
 mod pipe;
+mod quota;
 mod rename;
 mod single;
 mod stat;
@@ -31,6 +32,9 @@ pub use ea::{EaFlags, EaNames, EaWriter, Eas, FullEa, is_valid_ea_name, put_ea_n
 pub use name::{FileNameInformation, FileShortNameInformation};
 pub use notify::{FileAction, FileNotifyInformation, NotifyEntries, NotifyWriter};
 pub use pipe::{FilePipeInformation, FilePipeLocalInformation};
+pub use quota::{
+    FileQuotaInformation, QuotaQuery, QuotaSids, QuotaWriter, Quotas, QuotasOf, quota_sids,
+};
 pub use rename::{
     FileLinkInformation, FileLinkInformationEx, FileRenameInformation, FileRenameInformationEx,
     RenameFlags,

@@ -68,6 +68,21 @@ const VALID_RIGHTS: AccessMask = AccessMask(0xF31F_01FF);
 /// Bits of a share mode. \[MS-SMB2\] 2.2.13
 const VALID_SHARE_ACCESS: u32 = 7;
 
+/// The file of NTFS with the quotas of a volume. smbcquotas queries and sets quotas through an open
+/// of it with rights to write. Such an open is one of the root of the share that can do nothing
+/// else. The kernel checks the right to query or set a quota.
+const QUOTA_FILE: &str = "$Extend\\$Quota:$Q:$INDEX_ALLOCATION";
+
+/// Whether a request opens [`QUOTA_FILE`].
+fn is_quota_file(request: &Request<'_>) -> bool {
+    if request.create_disposition != CreateDisposition::OPEN || !request.name.0.starts_with(b"$\0")
+    {
+        return false;
+    }
+    let name = request.name.decode();
+    name.is_some_and(|name| name.eq_ignore_ascii_case(QUOTA_FILE))
+}
+
 impl Wanted {
     /// Checks a request of the user with this token. `has_posix`: the connection has the SMB3
     /// POSIX extensions.
@@ -82,12 +97,17 @@ impl Wanted {
         }
         let has_posix = has_posix && tree.share.posix;
         let is_posix = has_posix && find(&request.contexts, name::POSIX).is_some();
+        let is_quota_file = !is_posix && is_quota_file(request);
         let path = match is_posix {
             true => SharePath::from_posix_wire(request.name)?,
+            false if is_quota_file => SharePath::root(),
             false => SharePath::from_wire(request.name)?,
         };
         // Rights come first: smbtorture smb2.create.gentest has both wrong.
-        let access = map_rights(request.desired_access, token)?;
+        let access = match is_quota_file {
+            true => AccessMask::FILE_READ_ATTRIBUTES,
+            false => map_rights(request.desired_access, token)?,
+        };
         check_options(request)?;
         let asked = Asked::new(&request.contexts, has_posix)?;
         let wanted = Self {

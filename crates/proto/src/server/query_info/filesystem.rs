@@ -11,6 +11,7 @@ use wire::fscc::{
 use wire::text::utf16;
 use wire::{Guid, Status, Utf16};
 
+use crate::disk_quota::QuotaState;
 use crate::file::VolumeInfo;
 use crate::server::context::Context;
 use crate::server::open::Open;
@@ -18,17 +19,6 @@ use crate::server::posix;
 
 /// UTF-16 units of a label. \[MS-FSCC\] 2.5.9
 const MAX_LABEL_UNITS: usize = 32;
-
-/// The quotas of a volume where the system enforces none and users have no limit, as on Windows.
-/// \[MS-FSCC\] 2.5.2
-const NO_QUOTAS: FileFsControlInformation = FileFsControlInformation {
-    free_space_start_filtering: 0,
-    free_space_threshold: 0,
-    free_space_stop_filtering: 0,
-    default_quota_threshold: u64::MAX,
-    default_quota_limit: u64::MAX,
-    flags: ControlFlags::NONE,
-};
 
 /// Whether the class is one that can be asked with this buffer.
 pub(super) fn check(class: FsInfoClass, open: &Open, max_len: usize) -> Result<(), Status> {
@@ -62,7 +52,7 @@ pub(super) fn describe(
         FsInfoClass::SIZE => size(volume).encode(&mut out),
         FsInfoClass::DEVICE => device(context, volume).encode(&mut out),
         FsInfoClass::ATTRIBUTE => put_attributes(context, volume, &mut out),
-        FsInfoClass::CONTROL => NO_QUOTAS.encode(&mut out),
+        FsInfoClass::CONTROL => control(volume).encode(&mut out),
         FsInfoClass::FULL_SIZE => full_size(volume).encode(&mut out),
         FsInfoClass::OBJECT_ID => object_id(context).encode(&mut out),
         FsInfoClass::SECTOR_SIZE => sector_size(volume).encode(&mut out),
@@ -106,6 +96,22 @@ fn full_size(volume: &VolumeInfo) -> FileFsFullSizeInformation {
         actual_available_allocation_units: volume.free,
         sectors_per_allocation_unit: sectors(volume),
         bytes_per_sector: volume.sector,
+    }
+}
+
+/// Unix has no limits for users without a quota. \[MS-FSCC\] 2.5.2
+fn control(volume: &VolumeInfo) -> FileFsControlInformation {
+    FileFsControlInformation {
+        free_space_start_filtering: 0,
+        free_space_threshold: 0,
+        free_space_stop_filtering: 0,
+        default_quota_threshold: u64::MAX,
+        default_quota_limit: u64::MAX,
+        flags: match volume.quotas {
+            QuotaState::None => ControlFlags::NONE,
+            QuotaState::Counted => ControlFlags::QUOTA_TRACK,
+            QuotaState::Limited => ControlFlags::QUOTA_ENFORCE,
+        },
     }
 }
 
@@ -162,6 +168,10 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
         (
             volume.has_shared_extents,
             FileSystemAttributes::SUPPORTS_BLOCK_REFCOUNTING,
+        ),
+        (
+            volume.quotas != QuotaState::None,
+            FileSystemAttributes::VOLUME_QUOTAS,
         ),
         (
             volume.has_compression,
