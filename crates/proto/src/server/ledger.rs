@@ -98,11 +98,18 @@ pub enum Shortage {
 /// The sums of a server and of its users.
 #[derive(Debug)]
 pub struct Ledger {
+    totals: Arc<Totals>,
+    users: Mutex<BTreeMap<UserKey, Arc<User>>>,
+}
+
+/// The limits and the sums of all users. Each user has a reference to them, and none to the ledger:
+/// a cycle of references would never be freed.
+#[derive(Debug)]
+struct Totals {
     user_limits: [usize; KINDS],
     /// Bytes of memory for the responses of all users.
     response_bytes: usize,
     used: Usage,
-    users: Mutex<BTreeMap<UserKey, Arc<User>>>,
     shortage: AtomicU8,
 }
 
@@ -121,7 +128,7 @@ struct Usage([AtomicUsize; KINDS]);
 /// one user, and so do all anonymous clients.
 #[derive(Debug)]
 pub struct User {
-    ledger: Arc<Ledger>,
+    totals: Arc<Totals>,
     key: UserKey,
     used: Usage,
     /// Number of refused requests since the last report.
@@ -166,20 +173,29 @@ impl Usage {
     }
 }
 
+impl Totals {
+    fn is_short(&self, level: Shortage) -> bool {
+        self.shortage.load(Ordering::Relaxed) >= level as u8
+    }
+}
+
 impl Ledger {
     /// Makes a ledger without users.
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
-        Arc::new(Self {
+        let totals = Totals {
             user_limits: Resource::ALL.map(|resource| resource.limit(limits)),
             response_bytes: limits.response_bytes,
             used: Usage::default(),
-            users: Mutex::default(),
             shortage: AtomicU8::new(0),
+        };
+        Arc::new(Self {
+            totals: Arc::new(totals),
+            users: Mutex::default(),
         })
     }
 
     /// Returns the user of an account.
-    pub fn user(self: &Arc<Self>, account: &Account) -> Arc<User> {
+    pub fn user(&self, account: &Account) -> Arc<User> {
         let key = match account.kind {
             AccountKind::Named => UserKey::Named(account.name.clone()),
             AccountKind::Guest => UserKey::Guest,
@@ -191,7 +207,7 @@ impl Ledger {
         }
         let user = users.entry(key).or_insert_with_key(|key| {
             Arc::new(User {
-                ledger: self.clone(),
+                totals: self.totals.clone(),
                 key: key.clone(),
                 used: Usage::default(),
                 refused: Usage::default(),
@@ -202,23 +218,25 @@ impl Ledger {
 
     /// Returns the amount of a resource that all users have.
     pub fn used(&self, resource: Resource) -> usize {
-        self.used.get(resource)
+        self.totals.used.get(resource)
     }
 
     /// Returns whether the memory for responses is used up: no further request may run until a
     /// client receives its responses.
     pub fn is_response_memory_full(&self) -> bool {
-        self.used(Resource::ResponseBytes) >= self.response_bytes
+        self.used(Resource::ResponseBytes) >= self.totals.response_bytes
     }
 
     /// Sets the shortage of memory. The driver measures it.
     pub fn set_shortage(&self, shortage: Shortage) {
-        self.shortage.store(shortage as u8, Ordering::Relaxed);
+        self.totals
+            .shortage
+            .store(shortage as u8, Ordering::Relaxed);
     }
 
     /// Returns whether the shortage of memory has reached this level.
     pub fn is_short(&self, level: Shortage) -> bool {
-        self.shortage.load(Ordering::Relaxed) >= level as u8
+        self.totals.is_short(level)
     }
 
     /// Returns the refused requests since the last call, with one entry for each user and resource.
@@ -280,14 +298,14 @@ impl User {
 
     /// Returns whether the share of the user in the memory for responses allows further requests.
     pub fn has_response_share(&self) -> bool {
-        let ledger = &self.ledger;
-        let free = (ledger.response_bytes).saturating_sub(ledger.used(Resource::ResponseBytes));
+        let used = self.totals.used.get(Resource::ResponseBytes);
+        let free = self.totals.response_bytes.saturating_sub(used);
         self.used(Resource::ResponseBytes) <= free.saturating_mul(SHARE_FACTOR)
     }
 
     fn check_memory(&self, resource: Resource) -> Result<(), Status> {
         let is_object = !matches!(resource, Resource::Connections | Resource::ResponseBytes);
-        match is_object && self.ledger.is_short(Shortage::NewObjects) {
+        match is_object && self.totals.is_short(Shortage::NewObjects) {
             true => Err(Status::INSUFFICIENT_RESOURCES),
             false => Ok(()),
         }
@@ -314,13 +332,13 @@ impl Charge {
             return Ok(());
         }
         let Self { user, resource, .. } = &*self;
-        let limit = user.ledger.user_limits[*resource as usize];
+        let limit = user.totals.user_limits[*resource as usize];
         let is_allowed = user.check_memory(*resource);
         if is_allowed.is_err() || !user.used.add(*resource, more, limit) {
             user.refused.add(*resource, 1, usize::MAX);
             return Err(is_allowed.err().unwrap_or(resource.status()));
         }
-        let is_counted = user.ledger.used.add(*resource, more, usize::MAX);
+        let is_counted = user.totals.used.add(*resource, more, usize::MAX);
         assert!(is_counted, "the sum of all users fits");
         self.amount += more;
         Ok(())
@@ -330,13 +348,13 @@ impl Charge {
     pub fn set(&mut self, amount: usize) {
         let Self { user, resource, .. } = &*self;
         if let Some(more) = amount.checked_sub(self.amount) {
-            for used in [&user.used, &user.ledger.used] {
+            for used in [&user.used, &user.totals.used] {
                 assert!(used.add(*resource, more, usize::MAX), "the sum fits");
             }
         } else {
             let less = self.amount - amount;
             user.used.subtract(*resource, less);
-            user.ledger.used.subtract(*resource, less);
+            user.totals.used.subtract(*resource, less);
         }
         self.amount = amount;
     }
@@ -391,6 +409,17 @@ mod tests {
         assert_eq!((again.is_ok(), ledger.used(Resource::Opens)), (true, 6));
         drop((again, of_second));
         assert_eq!(ledger.used(Resource::Opens), 0);
+    }
+
+    /// Bug: a server that was dropped kept the memory of its users. Damage: a program that starts
+    /// servers again and again grows. Cause: user and ledger referred to each other.
+    #[test]
+    fn a_dropped_ledger_frees_its_users() {
+        let ledger = ledger();
+        let user = Arc::downgrade(&named(&ledger, "a"));
+        assert_eq!(user.strong_count(), 1);
+        drop(ledger);
+        assert_eq!(user.strong_count(), 0);
     }
 
     #[test]
