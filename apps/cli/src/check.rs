@@ -1,7 +1,5 @@
 //! `smbeam check`: compares two directories and prints the differences.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,61 +9,28 @@ use serde::Serialize;
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
 use crate::failure::{Failure, Outcome};
-use crate::file_path::FilePath;
-use crate::filter::FilterArguments;
 use crate::format;
 use crate::interrupt::Interrupt;
-use crate::location::Location;
-use crate::names::LocalNames;
 use crate::output::{self, note};
 use crate::progress::{OutputArguments, Progress};
 use crate::report::Report;
-use crate::sync::{TIME_RESOLUTION, parse_seconds};
 use crate::transfer::{
-    Compare, Difference, DifferenceKind, Item, Policy, Rate, Transfer, parse_rate,
+    CompareArguments, Difference, DifferenceKind, FileArguments, Item, Policy, Transfer, relative,
 };
 
 /// Arguments of `smbeam check`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A directory or a file.
-    #[arg(value_name = "SOURCE")]
-    source: Location,
-    /// The directory or file to compare with it. One of both must be on a server.
-    #[arg(value_name = "TARGET")]
-    target: Location,
-    /// Compare the contents of files of equal size, instead of their times.
-    #[arg(short = 'c', long, conflicts_with = "modify_window")]
-    checksum: bool,
-    /// Treat times that differ by at most this many seconds as equal.
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_seconds)]
-    modify_window: Duration,
+    #[command(flatten)]
+    trees: CompareArguments,
     /// Ignore files that only TARGET has.
     #[arg(long)]
     one_way: bool,
     /// Compare the targets of local symbolic links instead of the links.
     #[arg(long)]
     follow: bool,
-    /// Number of files to compare at the same time.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: Option<u16>,
-    /// Limit the data that are read to this many bytes per second: `512K`, `10M`; without a unit
-    /// KiB. 0 is no limit.
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
-    bwlimit: Rate,
-    /// Map names that the other end cannot have: see `smbeam sync --help`.
-    #[arg(
-        long,
-        value_name = "yes|no",
-        default_value = "yes",
-        default_missing_value = "yes",
-        num_args = 0..=1,
-        require_equals = true,
-        value_parser = LocalNames::parse
-    )]
-    map_names: LocalNames,
     #[command(flatten)]
-    filter: FilterArguments,
+    files: FileArguments,
     #[command(flatten)]
     output: OutputArguments,
     #[command(flatten)]
@@ -105,7 +70,7 @@ struct Counts {
 /// Runs `smbeam check`.
 pub(crate) fn run(arguments: &Arguments, report: &Report) {
     report.print_json(arguments.output.json());
-    let connector = Connector::new(&arguments.connect).local_names(arguments.map_names);
+    let connector = Connector::new(&arguments.connect).local_names(arguments.files.names());
     let prepared = arguments
         .policy()
         .and_then(|policy| Ok((policy, item(arguments, &connector)?)));
@@ -135,42 +100,22 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
-    if let (Location::Local(_), Location::Local(_)) = (&arguments.source, &arguments.target) {
-        let reason = "neither source nor target is on a server";
-        return Err(Failure::usage(&arguments.target, reason));
-    }
-    let source = connector.resolve(&arguments.source)?;
+    let (source, target) = arguments.trees.resolve(connector)?;
     let info = source.info(true)?;
     Ok(Item {
         relative: relative(&source, info.is_directory()),
-        target: connector.resolve(&arguments.target)?,
         source,
         info,
+        target,
     })
-}
-
-fn relative(source: &FilePath, is_directory: bool) -> PathBuf {
-    match is_directory {
-        true => PathBuf::new(),
-        false => source.relative(),
-    }
 }
 
 impl Arguments {
     fn policy(&self) -> Outcome<Policy> {
-        let compare = match self.checksum {
-            true => Compare::Contents,
-            false => Compare::SizeAndTime(self.modify_window.max(TIME_RESOLUTION)),
-        };
         Ok(Policy {
-            compare,
-            filter: Arc::new(self.filter.filter()?),
-            rate: self.bwlimit,
+            compare: self.trees.compare(),
             follow: self.follow,
-            jobs: self.jobs.unwrap_or(0).into(),
-            io_size: self.connect.io_size.unwrap_or(0),
-            depth: self.connect.depth.unwrap_or(0) as usize,
-            ..Policy::default()
+            ..self.files.policy(&self.connect)?
         })
     }
 
@@ -264,6 +209,7 @@ impl Total {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_path::FilePath;
 
     fn difference(kind: DifferenceKind) -> Difference {
         Difference {

@@ -1,8 +1,5 @@
 //! `smbeam sync`: makes the target equal to the source and transfers only the differences.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use clap::Args;
 
 use crate::connect::{ConnectArguments, Connector};
@@ -10,29 +7,15 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::FilePath;
 use crate::interrupt::Interrupt;
-use crate::location::Location;
 use crate::progress::{OutputArguments, Progress};
 use crate::report::Report;
-use crate::transfer::{Compare, Item, Policy, Transfer, TransferArguments};
-
-/// The resolution of times in SMB: 100 ns. \[MS-DTYP\] 2.3.3
-pub(crate) const TIME_RESOLUTION: Duration = Duration::from_nanos(100);
+use crate::transfer::{CompareArguments, Item, Policy, Transfer, TransferArguments, relative};
 
 /// Arguments of `smbeam sync`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The source: a directory or a file.
-    #[arg(value_name = "SOURCE")]
-    source: Location,
-    /// The target, which becomes equal to the source. Source or target must be on a server.
-    #[arg(value_name = "TARGET")]
-    target: Location,
-    /// Compare the contents of files of equal size, instead of their times.
-    #[arg(short = 'c', long, conflicts_with = "modify_window")]
-    checksum: bool,
-    /// Treat times that differ by at most this many seconds as equal.
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_seconds)]
-    modify_window: Duration,
+    #[command(flatten)]
+    trees: CompareArguments,
     /// Remove files and directories from the target that the source does not have.
     #[arg(long)]
     delete: bool,
@@ -53,21 +36,10 @@ pub(crate) struct Arguments {
     connect: ConnectArguments,
 }
 
-pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "want a number of seconds, such as 0 or 2".into())
-}
-
 impl Arguments {
     fn policy(&self) -> Outcome<Policy> {
-        let compare = match self.checksum {
-            true => Compare::Contents,
-            false => Compare::SizeAndTime(self.modify_window.max(TIME_RESOLUTION)),
-        };
         Ok(Policy {
-            compare,
+            compare: self.trees.compare(),
             delete: self.delete,
             max_delete: self.max_delete,
             dry_run: self.dry_run,
@@ -107,12 +79,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
-    if let (Location::Local(_), Location::Local(_)) = (&arguments.source, &arguments.target) {
-        let reason = "neither source nor target is on a server";
-        return Err(Failure::usage(&arguments.target, reason));
-    }
-    let source = connector.resolve(&arguments.source)?;
-    let target = connector.resolve(&arguments.target)?;
+    let (source, target) = arguments.trees.resolve(connector)?;
     let info = source.info(true)?;
     if let (FilePath::Remote(source), FilePath::Remote(target)) = (&source, &target)
         && (source.contains(target) || target.contains(source))
@@ -134,10 +101,7 @@ fn item(arguments: &Arguments, connector: &Connector) -> Outcome<Item> {
         target.create_directories()?;
     }
     Ok(Item {
-        relative: match info.is_directory() {
-            true => PathBuf::new(),
-            false => source.relative(),
-        },
+        relative: relative(&source, info.is_directory()),
         source,
         info,
         target,

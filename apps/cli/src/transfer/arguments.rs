@@ -1,17 +1,15 @@
 //! The options that get, put, cp and sync share.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::backup::Backup;
-use super::pace::{Rate, parse_rate};
+use super::file_arguments::FileArguments;
 use super::policy::Policy;
 use crate::connect::{ConnectArguments, Connector};
 use crate::failure::Outcome;
 use crate::file_path::FilePath;
-use crate::filter::FilterArguments;
 use crate::location::Location;
 use crate::names::LocalNames;
 
@@ -33,18 +31,6 @@ pub(crate) struct TransferArguments {
     /// links on the target remain.
     #[arg(long)]
     in_place: bool,
-    /// Map names that the other end cannot have: reserved characters as macOS and the Linux client
-    /// do, and bytes that are not UTF-8. `no` keeps names as they are.
-    #[arg(
-        long,
-        value_name = "yes|no",
-        default_value = "yes",
-        default_missing_value = "yes",
-        num_args = 0..=1,
-        require_equals = true,
-        value_parser = LocalNames::parse
-    )]
-    map_names: LocalNames,
     /// Keep everything that belongs to a file: times, attributes, named streams, extended
     /// attributes, links, and between servers owners and permissions. On this machine they are
     /// stored so that an upload with --archive restores them.
@@ -60,21 +46,13 @@ pub(crate) struct TransferArguments {
     /// gives up at once.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     reconnect: u64,
-    /// Number of files to transfer at the same time. Small files from a server share messages.
-    /// [default: 16; for a server on this machine two per processor, from 4 to 16]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: Option<u16>,
-    /// Limit the data of all files and connections together to this many bytes per second: `512K`,
-    /// `10M`; without a unit KiB. 0 is no limit. Copies within a server are not limited.
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
-    bwlimit: Rate,
     /// Move files that are replaced or removed to this directory, with their paths below the
     /// target. It is on the share of the target, or like the target on this machine. A path without
     /// a `/` at the start is below the target.
     #[arg(long, value_name = "DIR", conflicts_with = "in_place")]
     backup_dir: Option<Location>,
     #[command(flatten)]
-    filter: FilterArguments,
+    files: FileArguments,
 }
 
 impl TransferArguments {
@@ -95,7 +73,7 @@ impl TransferArguments {
 
     /// How names pass between this machine and servers.
     pub(crate) fn names(&self) -> LocalNames {
-        self.map_names
+        self.files.names()
     }
 
     /// How long to keep reconnecting after the connection is lost.
@@ -121,11 +99,7 @@ impl TransferArguments {
 
     /// The policy of a copy without comparison.
     pub(crate) fn policy(&self, preserve: bool, connect: &ConnectArguments) -> Outcome<Policy> {
-        let request = self.bwlimit.request();
-        let (io_size, depth) = request.unwrap_or((0, 0));
         Ok(Policy {
-            filter: Arc::new(self.filter.filter()?),
-            rate: self.bwlimit,
             preserve: preserve || self.archive,
             archive: self.archive,
             links: self.links(),
@@ -135,10 +109,7 @@ impl TransferArguments {
             in_place: self.in_place,
             verify: self.verify,
             reconnect: self.reconnect(),
-            jobs: self.jobs.unwrap_or(0).into(),
-            io_size: connect.io_size.unwrap_or(io_size),
-            depth: connect.depth.map_or(depth, |depth| depth as usize),
-            ..Policy::default()
+            ..self.files.policy(connect)?
         })
     }
 }
