@@ -16,6 +16,8 @@ use std::process::Command;
 pub const SAMBA_RECIPE: u32 = 2;
 /// The recipe of the guest part.
 pub const GUEST_RECIPE: u32 = 2;
+/// The recipe of the part with test suites.
+pub const SUITES_RECIPE: u32 = 1;
 /// The recipe of the RDMA part.
 pub const RDMA_RECIPE: u32 = 1;
 /// The recipe of the RDMA part's kernel, which is kept beside the root file system.
@@ -48,9 +50,32 @@ pub enum Part {
     Samba,
     /// User-mode Linux with cifs.ko.
     Guest,
+    /// Test suites for file systems, and other programs that use many of their features.
+    Suites,
     /// User-mode Linux with RDMA devices, and cifs.ko and ksmbd with SMB Direct.
     Rdma,
 }
+
+/// A program of a crate, of one version. It is built once and kept beside the root file system,
+/// where every clone finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Crate {
+    /// The name of the crate and of its program.
+    pub name: &'static str,
+    /// The version. A build of another version is not used.
+    pub version: &'static str,
+}
+
+/// A suite for the calls of POSIX on files.
+pub const PJDFSTEST: Crate = Crate {
+    name: "pjdfstest",
+    version: "0.2.0",
+};
+/// A program that reads and writes one file at random, and verifies every byte.
+pub const FSX: Crate = Crate {
+    name: "fsx",
+    version: "0.3.2",
+};
 
 /// Why there is no lab to use.
 #[derive(Clone, Debug)]
@@ -82,6 +107,21 @@ impl Lab {
         if !lab.holds(Part::Guest) {
             return Err(Missing(
                 "the lab has no guest: build it with `cargo xtask lab`".into(),
+            ));
+        }
+        Ok(lab)
+    }
+
+    /// The lab, if its test suites can be used too.
+    pub fn find_with_suites() -> Result<Lab, Missing> {
+        let lab = Lab::find()?;
+        Part::Suites.not_known_missing()?;
+        let has_programs = [PJDFSTEST, FSX]
+            .iter()
+            .all(|suite| suite.program().is_file());
+        if !lab.holds(Part::Suites) || !has_programs {
+            return Err(Missing(
+                "the lab has no test suites: build them with `cargo xtask lab`".into(),
             ));
         }
         Ok(lab)
@@ -186,6 +226,7 @@ impl Part {
         match self {
             Part::Samba => "samba",
             Part::Guest => "guest",
+            Part::Suites => "suites",
             Part::Rdma => "rdma",
         }
     }
@@ -195,6 +236,7 @@ impl Part {
         match self {
             Part::Samba => "SMBEAM_LAB_MISSING",
             Part::Guest => "SMBEAM_GUEST_MISSING",
+            Part::Suites => "SMBEAM_SUITES_MISSING",
             Part::Rdma => "SMBEAM_RDMA_MISSING",
         }
     }
@@ -208,8 +250,21 @@ impl Part {
         match self {
             Part::Samba => SAMBA_RECIPE.to_string(),
             Part::Guest => format!("{SAMBA_RECIPE}.{GUEST_RECIPE}"),
+            Part::Suites => format!("{SAMBA_RECIPE}.{SUITES_RECIPE}"),
             Part::Rdma => format!("{SAMBA_RECIPE}.{RDMA_RECIPE}.{KERNEL_RECIPE}"),
         }
+    }
+}
+
+impl Crate {
+    /// The directory of the program, as `cargo install --root` makes it.
+    pub fn directory(&self) -> PathBuf {
+        directory().join(format!("{}-{}", self.name, self.version))
+    }
+
+    /// The program, built or not.
+    pub fn program(&self) -> PathBuf {
+        self.directory().join("bin").join(self.name)
     }
 }
 

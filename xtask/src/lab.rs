@@ -11,6 +11,7 @@ mod kernel;
 mod rdma;
 mod samba;
 mod scripts;
+mod suites;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -82,6 +83,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 pub(crate) fn build() -> Result<Lab> {
     let lab = build_part(Part::Samba)?;
     build_part(Part::Guest)?;
+    build_part(Part::Suites)?;
     Ok(lab)
 }
 
@@ -112,6 +114,7 @@ pub(crate) fn build_part(part: Part) -> Result<Lab> {
     let built = match part {
         Part::Samba => samba::build(&lab),
         Part::Guest => guest::build(&lab),
+        Part::Suites => suites::build(&lab),
         Part::Rdma => rdma::build(&lab),
     };
     built.with_context(|| format!("cannot build the lab's part {}", part.name()))?;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod crates;
 mod demo;
 mod host;
 mod lab;
