@@ -80,6 +80,12 @@ impl<'a> Guest<'a> {
         }
     }
 
+    /// The same with another limit for its run, boot included.
+    #[must_use]
+    pub fn within(self, time_limit: Duration) -> Guest<'a> {
+        Guest { time_limit, ..self }
+    }
+
     /// Boots it, runs `script` in it with sh and waits until it is powered off.
     pub fn run(&self, script: &str) -> Result<Report> {
         self.start(script)?.wait()

@@ -7,7 +7,7 @@
 //! Without a filter the program chooses from the transports: a case runs over TCP and over one
 //! other transport, which depends on the name of the case alone. All transports are used for the
 //! modules marked `every_transport`, for all modules in a full run ([`scale`]), and for every case
-//! that a filter names.
+//! that a filter names. Cases marked [`long`](Test::long) belong to full runs and to such filters.
 
 use std::any::Any;
 use std::env;
@@ -29,6 +29,7 @@ pub struct Test {
     name: String,
     route: Option<Route>,
     is_alone: bool,
+    is_long: bool,
     run: Box<dyn Fn() -> Result<()>>,
 }
 
@@ -100,6 +101,7 @@ impl Test {
             name: name.into(),
             route: None,
             is_alone: false,
+            is_long: false,
             run: Box::new(run),
         }
     }
@@ -117,6 +119,7 @@ impl Test {
                 transport,
             }),
             is_alone: false,
+            is_long: false,
             run: Box::new(run),
         }
     }
@@ -126,6 +129,13 @@ impl Test {
     #[must_use]
     pub fn alone(mut self) -> Test {
         self.is_alone = true;
+        self
+    }
+
+    /// The case takes minutes: only a full run has it, and a filter that names it.
+    #[must_use]
+    pub fn long(mut self) -> Test {
+        self.is_long = true;
         self
     }
 }
@@ -173,6 +183,9 @@ impl Module {
 impl Entry<'_> {
     /// Whether the case belongs to a default run without filters.
     fn is_default(&self, transports: &[&str]) -> bool {
+        if self.test.is_long {
+            return false;
+        }
         let Some(Route { case, transport }) = &self.test.route else {
             return true;
         };
@@ -309,14 +322,25 @@ mod tests {
         let module = Module::new("module", Vec::new);
         let chosen = all.iter().filter(|transport| {
             let test = Test::over("case", transport, || Ok(()));
-            let entry = Entry {
-                title: String::new(),
-                module: &module,
-                test,
-            };
-            entry.is_default(all)
+            entry(&module, test).is_default(all)
         });
         let chosen: Vec<_> = chosen.copied().collect();
         assert_eq!(chosen, ["tcp", second_transport("case")]);
+    }
+
+    #[test]
+    fn a_default_run_has_no_long_cases() {
+        let module = Module::new("module", Vec::new);
+        let case = || Test::new("case", || Ok(()));
+        assert!(entry(&module, case()).is_default(&["tcp"]));
+        assert!(!entry(&module, case().long()).is_default(&["tcp"]));
+    }
+
+    fn entry(module: &Module, test: Test) -> Entry<'_> {
+        Entry {
+            title: String::new(),
+            module,
+            test,
+        }
     }
 }

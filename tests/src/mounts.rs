@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
@@ -53,11 +54,35 @@ impl MountStage {
         MountStage::start_server(subject, scratch, share, false)
     }
 
+    /// The server `subject` with one share, on which every operation has the rights of root.
+    pub fn as_root(subject: Subject, name: &str) -> Result<MountStage> {
+        let scratch = Scratch::new(name)?;
+        let share = scratch.open_directory("share")?;
+        let mut plan = Plan::sharing(&share);
+        let user = toml::Table::from_iter([("force_user".to_owned(), "root".into())]);
+        plan.shares[0].keys = user;
+        plan.samba_globals.push("force user = root".into());
+        MountStage::start_with(subject, scratch, share, plan)
+    }
+
     fn start_server(
         subject: Subject,
         scratch: Scratch,
         share: PathBuf,
         channels: bool,
+    ) -> Result<MountStage> {
+        let plan = Plan {
+            channels,
+            ..Plan::sharing(&share)
+        };
+        MountStage::start_with(subject, scratch, share, plan)
+    }
+
+    fn start_with(
+        subject: Subject,
+        scratch: Scratch,
+        share: PathBuf,
+        mut plan: Plan,
     ) -> Result<MountStage> {
         let lab = Lab::find_with_guest()?;
         let namespace = Namespace::with_tap()?;
@@ -68,11 +93,8 @@ impl MountStage {
             "vfs objects = acl_xattr streams_xattr",
             "ea support = yes",
         ];
-        let plan = Plan {
-            channels,
-            samba_globals: samba_globals.map(str::to_owned).to_vec(),
-            ..Plan::sharing(&share)
-        };
+        let samba_globals = samba_globals.map(str::to_owned);
+        plan.samba_globals.extend(samba_globals);
         let server = Server::start_as(subject, Some(&lab), Some(namespace.holder()), plan)?;
         Ok(MountStage {
             server,
@@ -87,6 +109,12 @@ impl MountStage {
     pub fn run(&self, script: &str) -> Result<Report> {
         let running = self.start(script)?;
         self.finish(running)
+    }
+
+    /// The same for a script that may take longer than others, boot included.
+    pub fn run_within(&self, script: &str, limit: Duration) -> Result<Report> {
+        let guest = Guest::new(&self.lab, &self.namespace).within(limit);
+        self.finish(guest.start(script)?)
     }
 
     /// Starts `script` in a guest.

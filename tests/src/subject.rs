@@ -41,6 +41,13 @@ pub const ALICE: User = USERS[0];
 /// The second of the users.
 pub const BOB: User = USERS[1];
 
+/// A user that may set every owner. A server has it if its plan does.
+pub const ROOT: User = User {
+    name: "root",
+    password: "Superuser-7",
+    id: 0,
+};
+
 /// The transports over which all tests of our own client run, and on which smbeam listens. A new
 /// transport in this list is tested everywhere. Exceptions:
 ///

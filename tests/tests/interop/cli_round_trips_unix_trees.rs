@@ -1,23 +1,17 @@
 //! `sync -a` keeps what Linux keeps with a file: a tree goes to a server and comes back, and rsync
 //! finds no difference. The commands for files of Linux do what their names say.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, ensure};
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, makedev, mknodat, setxattr,
-    utimensat,
-};
+use anyhow::{Result, ensure};
 use smbeam_tests::client::Client;
-use smbeam_tests::files::write_random;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scale::choose;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{Plan, Server, Subject, User};
+use smbeam_tests::subject::{Plan, ROOT, Server, Subject};
+use smbeam_tests::unix_tree::{self, assert_same, assert_sparse, set_times};
 
 smbeam_tests::tests!(
     a_tree_comes_back_from_smbeam,
@@ -25,13 +19,6 @@ smbeam_tests::tests!(
     links_and_attributes_are_made,
     modes_and_owners_are_changed,
 );
-
-/// A user that may set every owner.
-const ROOT: User = User {
-    name: "root",
-    password: "Superuser-7",
-    id: 0,
-};
 
 /// A server, root as its client, and the directory of the share.
 struct Rig {
@@ -58,119 +45,16 @@ fn rig(subject: Subject, name: &str) -> Result<Rig> {
     })
 }
 
-/// Makes a tree with everything that rsync compares.
-fn make_tree(root: &Path, files: u64, bits: u32) -> Result<()> {
-    for number in 0..files {
-        let directory = root.join(format!("d{}/below{}", number % 7, number % 3));
-        fs::create_dir_all(&directory)?;
-        let path = directory.join(format!("f{number}"));
-        write_random(&path, number * 137 % 5000, number)?;
-        let (uid, gid) = (1000 + number as u32 % 5, 2000 + number as u32 % 3);
-        lchown(&path, Some(uid), Some(gid))?;
-        let mode = 0o400 | ((number as u32 * 37) % 0o1000);
-        fs::set_permissions(&path, Permissions::from_mode(mode))?;
-        if number % 5 == 0 {
-            fs::hard_link(&path, root.join(format!("link{number}")))?;
-        }
-        if number % 4 == 0 {
-            setxattr(
-                &path,
-                "user.comment",
-                format!("c{number}").as_bytes(),
-                XattrFlags::empty(),
-            )?;
-        }
-        if number % 6 == 0 {
-            let link = directory.join(format!("s{number}"));
-            symlink(format!("../below{}/f{number}", number % 3), &link)?;
-            lchown(&link, Some(uid), Some(gid))?;
-        }
-    }
-    make_others(root, bits)?;
-    set_times(root)
-}
-
-/// Large, sparse and special files, and names that Windows does not have.
-fn make_others(root: &Path, bits: u32) -> Result<()> {
-    write_random(&root.join("large"), 3_000_001, 1)?;
-    fs::hard_link(root.join("large"), root.join("d1/large too"))?;
-    let sparse = File::create(root.join("sparse"))?;
-    sparse.set_len(5 << 20)?;
-    symlink("/etc/hostname", root.join("absolute"))?;
-    symlink("missing/file", root.join("dangling"))?;
-    symlink("d1", root.join("directory"))?;
-    for name in ["what?", "a:b", "end.", "b\\c", "\u{e4}\u{1f40b}"] {
-        fs::write(root.join(name), name)?;
-    }
-    for (path, mode) in [
-        ("large", 0o4755),
-        ("d1", 0o2775),
-        ("d2", 0o1777),
-        ("d3", 0o500),
-    ] {
-        fs::set_permissions(root.join(path), Permissions::from_mode(mode & bits))?;
-    }
-    setxattr(
-        root.join("d1"),
-        "user.directory",
-        b"\0\x01",
-        XattrFlags::empty(),
-    )?;
-    let mode = Mode::from_raw_mode(0o640);
-    for (name, kind, device) in [
-        ("fifo", FileType::Fifo, 0),
-        ("character", FileType::CharacterDevice, makedev(5, 1)),
-        ("block", FileType::BlockDevice, makedev(7, 300)),
-    ] {
-        mknodat(CWD, root.join(name), kind, mode, device)?;
-    }
-    lchown(root.join("fifo"), Some(1001), Some(2001))?;
-    UnixListener::bind(root.join("socket")).map(drop)?;
-    Ok(())
-}
-
-/// Sets a time of each entry, of links too; directories come after their entries.
-fn set_times(path: &Path) -> Result<()> {
-    let metadata = fs::symlink_metadata(path)?;
-    if metadata.is_dir() {
-        for entry in fs::read_dir(path)? {
-            set_times(&entry?.path())?;
-        }
-    }
-    let time = Timespec {
-        tv_sec: 1_000_000_000 + i64::try_from(metadata.ino() % 1_000_000)?,
-        tv_nsec: 123_456_700,
-    };
-    let times = Timestamps {
-        last_access: time,
-        last_modification: time,
-    };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(())
-}
-
-/// Fails if rsync finds a difference of two trees.
-fn assert_same(one: &Path, other: &Path) -> Result<()> {
-    let output = Command::new("rsync")
-        .args(["-n", "-aHAX", "--checksum", "-i", "--delete"])
-        .arg(format!("{}/", one.display()))
-        .arg(format!("{}/", other.display()))
-        .output()
-        .context("the Debian package rsync is missing")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(output.status.success(), "{output:?}");
-    ensure!(text.is_empty(), "rsync finds differences:\n{text}");
-    Ok(())
-}
-
 /// `bits`: the bits of modes that the server keeps.
 fn round_trip(rig: &Rig, bits: u32) -> Result<()> {
     let Rig { client, share, .. } = rig;
     let tree = client.local("tree");
-    make_tree(&tree, choose(200, 50_000), bits)?;
+    unix_tree::make(&tree, choose(200, 50_000), bits)?;
     client.run(&["sync", "-a", "tree", "{}tree"])?;
     client.run(&["sync", "-a", "{}tree", "back"])?;
     assert_same(&tree, &client.local("back"))?;
+    assert_sparse(&share.join("tree"))?;
+    assert_sparse(&client.local("back"))?;
     // Nothing is left to do.
     for (from, to) in [("tree", "{}tree"), ("{}tree", "back")] {
         let total = client.run(&["sync", "-a", "--json", from, to])?.total()?;
