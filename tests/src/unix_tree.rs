@@ -143,6 +143,14 @@ pub fn assert_sparse(root: &Path) -> Result<()> {
 
 /// Fails if rsync finds a difference of two trees.
 pub fn assert_same(one: &Path, other: &Path) -> Result<()> {
+    let text = differences(one, other)?;
+    ensure!(text.is_empty(), "rsync finds differences:\n{text}");
+    Ok(())
+}
+
+/// The differences of two trees that rsync finds: one line for each file, with the kinds of the
+/// differences before its path. rsync(1), option --itemize-changes
+pub fn differences(one: &Path, other: &Path) -> Result<String> {
     let output = Command::new("rsync")
         .args(["-n", "-aHAX", "--checksum", "-i", "--delete"])
         .arg(format!("{}/", one.display()))
@@ -151,6 +159,5 @@ pub fn assert_same(one: &Path, other: &Path) -> Result<()> {
         .context("the Debian package rsync is missing")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success(), "{output:?}");
-    ensure!(text.is_empty(), "rsync finds differences:\n{text}");
-    Ok(())
+    Ok(text)
 }

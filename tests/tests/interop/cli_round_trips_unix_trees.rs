@@ -5,17 +5,19 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::client::Client;
 use smbeam_tests::lab::Lab;
 use smbeam_tests::scale::choose;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, ROOT, Server, Subject};
-use smbeam_tests::unix_tree::{self, assert_same, assert_sparse, set_times};
+use smbeam_tests::unix_tree::{self, assert_same, assert_sparse, differences, set_times};
 
 smbeam_tests::tests!(
     a_tree_comes_back_from_smbeam,
     a_tree_comes_back_from_smbd,
+    smbd_without_posix_loses_nothing_silently,
+    names_that_differ_in_case_are_reported,
     links_and_attributes_are_made,
     modes_and_owners_are_changed,
 );
@@ -29,13 +31,16 @@ struct Rig {
 }
 
 fn rig(subject: Subject, name: &str) -> Result<Rig> {
+    rig_with(subject, name, "smb3 unix extensions = yes")
+}
+
+fn rig_with(subject: Subject, name: &str, samba_global: &str) -> Result<Rig> {
     let lab = Lab::find()?;
     let scratch = Scratch::new(name)?;
     let share = scratch.open_directory("share")?;
     let mut plan = Plan::sharing(&share);
     plan.users.push(ROOT);
-    plan.samba_globals
-        .push("smb3 unix extensions = yes".to_owned());
+    plan.samba_globals.push(samba_global.to_owned());
     let server = Server::start_as(subject, Some(&lab), None, plan)?;
     Ok(Rig {
         client: Client::new(&server)?.user(ROOT),
@@ -90,6 +95,65 @@ fn a_tree_comes_back_from_smbd() -> Result<()> {
     fs::set_permissions(&path, Permissions::from_mode(0o4755))?;
     let lost = ["special: mode: not kept"];
     rig.client.fail(&["put", "-a", "special", "{}"], 1, &lost)?;
+    Ok(())
+}
+
+/// Without the extensions smbd keeps no modes of special files and no owners of links, and that is
+/// reported. Everything else comes back.
+fn smbd_without_posix_loses_nothing_silently() -> Result<()> {
+    let rig = rig_with(Subject::Samba, "unix-plain", "smb3 unix extensions = no")?;
+    let client = &rig.client;
+    let tree = client.local("tree");
+    unix_tree::make(&tree, 40, 0o7777)?;
+    let special = ["block", "character", "fifo", "large numbers", "socket"];
+    let mut lost = special
+        .map(|name| format!("{name}: mode: not kept"))
+        .to_vec();
+    lost.push("owner or group of".to_owned());
+    let lost: Vec<&str> = lost.iter().map(String::as_str).collect();
+    client.fail(&["sync", "-a", "tree", "{}tree"], 1, &lost)?;
+    client.run(&["sync", "-a", "{}tree", "back"])?;
+    for line in differences(&tree, &client.local("back"))?.lines() {
+        let (kinds, path) = line.split_once(' ').context("kinds and a path")?;
+        // The kind of the file is the second of eleven characters. Local files also have the
+        // descriptors of the server, in extended attributes.
+        let is_known = match kinds.as_bytes().get(1) {
+            Some(b'f' | b'd') => "x",
+            Some(b'L') => "og",
+            _ if special.contains(&path) => "pog",
+            _ => "",
+        };
+        let found = kinds.get(2..).unwrap_or("+").replace('.', "");
+        let is_update = line.starts_with(['.', 'h']);
+        let is_expected = found.chars().all(|kind| is_known.contains(kind));
+        ensure!(is_update && is_expected, "{line}");
+    }
+    Ok(())
+}
+
+/// SMB ignores case, so one of two such names is refused, and the other one keeps its content.
+fn names_that_differ_in_case_are_reported() -> Result<()> {
+    for subject in [Subject::Smbeam, Subject::Samba] {
+        let Rig { client, share, .. } = &rig(subject, "unix-case")?;
+        let tree = client.local("tree");
+        fs::create_dir(&tree)?;
+        for name in ["Name", "name"] {
+            fs::write(tree.join(name), name)?;
+        }
+        let refused = ["differs from it in case only"];
+        client.fail(&["sync", "-a", "tree", "{}tree"], 1, &refused)?;
+        let mut found = Vec::new();
+        for entry in fs::read_dir(share.join("tree"))? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().ok().context("a name")?;
+            ensure!(
+                fs::read_to_string(entry.path())? == name,
+                "{name} has other data"
+            );
+            found.push(name);
+        }
+        ensure!(found.len() == 1, "{found:?}");
+    }
     Ok(())
 }
 

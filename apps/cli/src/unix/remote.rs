@@ -76,7 +76,7 @@ fn set_attributes(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, info: &F
     let file_type = match info.kind {
         Kind::File => REGULAR,
         Kind::Directory => DIRECTORY,
-        Kind::Link | Kind::Other => return Unkept::default(),
+        Kind::Link | Kind::Other => return unkept_of_reparse_point(remote, unix, info.kind),
     };
     if old == Some(unix) {
         return Unkept::default();
@@ -88,5 +88,16 @@ fn set_attributes(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, info: &F
     Unkept {
         mode: set.wait().map_err(remote.failed()).err(),
         owner: None,
+    }
+}
+
+/// A reparse point has no extended attributes: listings have one field for its tag or their size.
+/// \[MS-FSCC\] 2.4.8. So it keeps neither owner nor mode. The mode of a symbolic link has no meaning.
+fn unkept_of_reparse_point(remote: &RemotePath, unix: &Unix, kind: Kind) -> Unkept {
+    let reason = "the server has no SMB3 POSIX extensions";
+    let failure = || Failure::new(Exit::Failed, remote, reason);
+    Unkept {
+        mode: (kind == Kind::Other).then(failure),
+        owner: unix.has_other_owner(None).then(failure),
     }
 }
