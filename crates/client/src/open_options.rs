@@ -67,6 +67,7 @@ pub struct OpenOptions {
     access: AccessMask,
     attributes: FileAttributes,
     pub(crate) lease: LeaseState,
+    caches_directory: bool,
     pub(crate) durable: bool,
     /// Permission bits of a new file, with the SMB3 POSIX extensions.
     pub(crate) posix: Option<u32>,
@@ -89,6 +90,7 @@ impl Default for OpenOptions {
             access: AccessMask::NONE,
             attributes: FileAttributes::NORMAL,
             lease: RWH,
+            caches_directory: false,
             durable: true,
             posix: None,
         }
@@ -218,6 +220,18 @@ impl OpenOptions {
         self
     }
 
+    /// Sets whether the open of a directory requests a lease: the rights of
+    /// [`lease`](Self::lease) without write caching. While the server grants it, no other client
+    /// changes the list of the directory: names, and what a change of an entry changes. A file that
+    /// another client writes counts as changed when that client closes it. It needs dialect 3.0 or
+    /// later. Opens of files in the directory that have leases name it to the server, so they do
+    /// not break it. \[MS-SMB2\] 2.2.13.2.10. Default: no.
+    #[must_use]
+    pub fn cache_directory(mut self, caches_directory: bool) -> Self {
+        self.caches_directory = caches_directory;
+        self
+    }
+
     /// Sets whether the open is durable: after a loss of all connections the server preserves it
     /// for some time, with its byte-range locks, and the client reclaims it. It needs a lease with
     /// handle caching and [`Options::durable`](crate::Options::durable), and the server can refuse
@@ -249,7 +263,19 @@ impl OpenOptions {
 
     /// Whether the open may have a lease: it accesses the data of a file.
     pub(crate) fn may_cache(&self) -> bool {
-        self.directory != Some(true) && self.wanted().intersects(DATA)
+        let is_cached = match self.directory {
+            Some(true) => self.caches_directory,
+            _ => true,
+        };
+        is_cached && self.wanted().intersects(DATA)
+    }
+
+    /// The caching rights that the open requests. A directory has no write caching.
+    pub(crate) fn wanted_lease(&self) -> LeaseState {
+        match self.directory {
+            Some(true) => LeaseState(self.lease.0 & !LeaseState::WRITE_CACHING.0),
+            _ => self.lease,
+        }
     }
 
     /// The CREATE for a path in the form of the protocol. With a `create_guid` another channel can

@@ -35,7 +35,9 @@ impl File {
         if !self.share().session().dispatch().is_here() {
             return None;
         }
-        let lease = self.open_state().lease.as_ref()?;
+        let open = self.open_state();
+        // An open that the server has closed protects nothing.
+        let lease = open.lease.as_ref().filter(|_| open.file_id().is_ok())?;
         let record = lease.now();
         record.is_granted().then_some(Lease {
             key: lease.key,
@@ -50,6 +52,9 @@ impl File {
     ///
     /// The callback runs on a thread of the client that may block. It may use the file, for example
     /// to write back cached data. Without a callback the client acknowledges at once.
+    ///
+    /// It is also called when the lease ends because the server has closed the file after a loss of
+    /// all connections. Then it may not wait for the file.
     ///
     /// A file without a lease never calls it. Callbacks last as long as an open of the path in this
     /// session, and each call of this function adds one. A callback that holds a clone of the file

@@ -138,7 +138,7 @@ impl Share {
         let dispatch = session.dispatch();
         let is_disk = self.share_type() == ShareType::DISK && dispatch.is_here();
         let may_cache = is_disk && session.has_leases() && options.may_cache();
-        let rights = options.lease;
+        let rights = options.wanted_lease();
         let is_durable = may_cache
             && rights.contains(Rights::HANDLE_CACHING)
             && options.durable
@@ -151,7 +151,10 @@ impl Share {
         let fresh = session.inner.client.fresh_guid();
         let lease = dispatch.lease_for(&self.inner.tree, path, fresh, is_own);
         create.oplock = OplockLevel::LEASE;
-        create.lease = Some(LeaseRequest::new(lease.key, rights.0));
+        create.lease = Some(LeaseRequest {
+            parent: dispatch.parent_lease(&self.inner.tree, path),
+            ..LeaseRequest::new(lease.key, rights.0)
+        });
         create.driver_acknowledges = true;
         if is_durable {
             create.durable = Durability::Request;

@@ -31,7 +31,7 @@ use crate::io::calls::{Calls, Outcome};
 use crate::io::connect;
 use crate::io::context::ThreadContext;
 use crate::io::dispatch::{ChannelHandle, ChannelKey, Left};
-use crate::io::leases::{self, Breaking, Callback};
+use crate::io::leases::{self, Breaking};
 use crate::io::message::{Open, Target, ThreadMailbox};
 use crate::io::rdma_registration::{Registrations, released};
 use crate::io::slot::{Filler, slot};
@@ -702,7 +702,9 @@ impl Channel {
         self.io().spawn(async move {
             if !callbacks.is_empty() {
                 // A callback may block, for example to write back cached data.
-                handle.blocking(move || run_all(&callbacks, event)).await;
+                handle
+                    .blocking(move || leases::run_all(&callbacks, event))
+                    .await;
             }
             // WRITEs of the callbacks and earlier ones.
             let last = lease.as_ref().and_then(|lease| lease.writes_done());
@@ -713,16 +715,6 @@ impl Channel {
                 dispatch.acknowledge(lease.as_ref(), &notification);
             }
         });
-    }
-}
-
-/// Runs callbacks of the program. One that panics does not prevent the acknowledgment.
-fn run_all(callbacks: &[Callback], event: leases::LeaseBreak) {
-    for callback in callbacks {
-        let run = std::panic::AssertUnwindSafe(|| callback(event));
-        if std::panic::catch_unwind(run).is_err() {
-            warn!("a callback for the break of a lease panicked");
-        }
     }
 }
 

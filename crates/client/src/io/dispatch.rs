@@ -352,6 +352,11 @@ impl Dispatch {
         lock(&self.inner.leases).lease_for(tree, path, fresh, is_own)
     }
 
+    /// The key of the lease on the directory of a path, if this session holds one.
+    pub(crate) fn parent_lease(&self, tree: &Arc<TreeState>, path: &str) -> Option<Guid> {
+        lock(&self.inner.leases).parent_lease(tree, path)
+    }
+
     /// Applies a break of a lease.
     pub(crate) fn break_lease(&self, notification: &LeaseBreak) -> Breaking {
         lock(&self.inner.leases).break_lease(notification)

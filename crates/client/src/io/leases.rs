@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use proto::client::request::Created;
 use proto::client::{self as core, LeaseRecord};
+use tracing::warn;
 use wire::Guid;
 use wire::create_context::LeaseState as Rights;
 
@@ -33,6 +34,16 @@ pub struct LeaseBreak {
 
 /// Code of the program that runs when a lease breaks.
 pub(crate) type Callback = Arc<dyn Fn(LeaseBreak) + Send + Sync>;
+
+/// Runs callbacks of the program. One that panics does not prevent the acknowledgment.
+pub(crate) fn run_all(callbacks: &[Callback], event: LeaseBreak) {
+    for callback in callbacks {
+        let run = std::panic::AssertUnwindSafe(|| callback(event));
+        if std::panic::catch_unwind(run).is_err() {
+            warn!("a callback for the break of a lease panicked");
+        }
+    }
+}
 
 /// A lease.
 pub(crate) struct LeaseState {
@@ -73,6 +84,20 @@ impl LeaseState {
     /// State and epoch.
     pub(crate) fn now(&self) -> LeaseRecord {
         lock(&self.inner).record
+    }
+
+    /// The server has closed the last open with the lease, so it holds the lease no more. Returns
+    /// the callbacks that must learn it.
+    pub(crate) fn end(&self) -> Option<(LeaseBreak, Vec<Callback>)> {
+        let mut inner = lock(&self.inner);
+        let (from, epoch) = (inner.record.state, inner.record.epoch);
+        let event = LeaseBreak {
+            from,
+            to: Rights::NONE,
+            epoch,
+        };
+        let has_changed = inner.record.break_to(Rights::NONE, epoch);
+        has_changed.then(|| (event, inner.callbacks.clone()))
     }
 
     /// Adds a callback for breaks.
@@ -166,6 +191,15 @@ impl LeaseTable {
         self.by_path.insert(name, Arc::downgrade(&lease));
         self.by_key.insert(fresh, Arc::downgrade(&lease));
         lease
+    }
+
+    /// The key of the lease on the directory of a path, if one is granted.
+    pub(crate) fn parent_lease(&self, tree: &Arc<TreeState>, path: &str) -> Option<Guid> {
+        let parent = path.rsplit_once('\\').map_or("", |(parent, _)| parent);
+        let entry = self.by_path.get(&name(tree, parent))?;
+        let lease = entry.upgrade()?;
+        let record = lease.now();
+        (record.is_granted() && !record.state.is_empty()).then_some(lease.key)
     }
 
     /// A file with the lease `lease` has another path. Later opens of the old path are of another
@@ -289,6 +323,23 @@ mod tests {
                 .lease
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_file_names_the_lease_on_its_directory() {
+        let (mut table, tree) = (LeaseTable::default(), tree());
+        let directory = table.lease_for(&tree, "a\\b", KEY, false);
+        assert_eq!(table.parent_lease(&tree, "a\\b\\c"), None);
+        lock(&directory.inner).record.grant(Rights(3), Some(1));
+        assert_eq!(table.parent_lease(&tree, "a\\b\\c"), Some(KEY));
+        assert_eq!(table.parent_lease(&tree, "a\\b"), None);
+        let root = table.lease_for(&tree, "", OTHER, false);
+        lock(&root.inner).record.grant(Rights(3), Some(1));
+        assert_eq!(table.parent_lease(&tree, "a"), Some(OTHER));
+        let (event, _) = directory.end().expect("it was granted");
+        assert_eq!((event.from, event.to), (Rights(3), Rights::NONE));
+        assert!(directory.end().is_none());
+        assert_eq!(table.parent_lease(&tree, "a\\b\\c"), None);
     }
 
     #[test]

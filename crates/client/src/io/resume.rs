@@ -19,6 +19,7 @@ use wire::{FileId, Guid};
 use crate::error::{Cause, ConnectCause};
 use crate::io::call::Pending;
 use crate::io::dispatch::Dispatch;
+use crate::io::leases::run_all;
 use crate::io::message::{Open, Target};
 use crate::io::opens::OpenState;
 use crate::io::slot::slot;
@@ -195,7 +196,25 @@ async fn reclaim_opens(dispatch: &Arc<Dispatch>) -> Result<(usize, usize), Faile
         open.lose(&reason);
         lost += 1;
     }
+    end_leases(&opens);
     Ok((opens.len() - lost, lost))
+}
+
+/// Runs the callbacks of leases that have lost their last open. They may block.
+fn end_leases(opens: &[Arc<OpenState>]) {
+    let (open, lost): (Vec<_>, Vec<_>) = opens.iter().partition(|open| open.file_id().is_ok());
+    for lease in lost.iter().filter_map(|open| open.lease.as_ref()) {
+        let has_lease = |open: &&Arc<OpenState>| {
+            let other = open.lease.as_ref();
+            other.is_some_and(|other| Arc::ptr_eq(other, lease))
+        };
+        if !open.iter().any(has_lease)
+            && let Some((event, callbacks)) = lease.end()
+            && !callbacks.is_empty()
+        {
+            std::thread::spawn(move || run_all(&callbacks, event));
+        }
+    }
 }
 
 /// Reconnects to the durable opens. Returns for each open whether it remains.
