@@ -19,6 +19,8 @@ use crate::opens::{OpenFile, Opens};
 use crate::options::Cache;
 use crate::volume::Volume;
 
+/// Offset with which the kernel drops attributes and no pages.
+const ATTRIBUTES: i64 = -1;
 /// Read and handle caching: several clients can hold both.
 const SHARED: LeaseState = LeaseState(LeaseState::READ_CACHING.0 | LeaseState::HANDLE_CACHING.0);
 
@@ -29,10 +31,10 @@ impl Volume {
             return;
         };
         if opens.watch(lease.key) {
-            let (volume, ino) = (Arc::downgrade(self), opens.ino);
+            let (volume, opens) = (Arc::downgrade(self), Arc::downgrade(opens));
             file.on_lease_break(move |event| {
-                if let Some(volume) = volume.upgrade() {
-                    volume.broke(ino, event);
+                if let Some((volume, opens)) = volume.upgrade().zip(opens.upgrade()) {
+                    volume.broke(&opens, event);
                 }
             });
         }
@@ -40,11 +42,18 @@ impl Volume {
 
     /// The server breaks a lease. Runs on a thread of the client, which acknowledges the break
     /// afterwards. It waits for reads in flight of the kernel, which do not wait for this thread.
-    fn broke(&self, ino: u64, event: LeaseBreak) {
+    fn broke(&self, opens: &Opens, event: LeaseBreak) {
         self.counters.breaks.add(1);
-        let read = LeaseState::READ_CACHING;
-        if event.from.contains(read) && !event.to.contains(read) {
-            self.drop_pages(ino);
+        let loses = |right| event.from.contains(right) && !event.to.contains(right);
+        if loses(LeaseState::WRITE_CACHING) {
+            self.end_holding(opens);
+            self.drop_attributes(opens.ino);
+        }
+        if loses(LeaseState::READ_CACHING) {
+            self.drop_pages(opens.ino);
+        }
+        if loses(LeaseState::HANDLE_CACHING) {
+            self.end_keeping(opens);
         }
     }
 
@@ -55,6 +64,14 @@ impl Volume {
             && let Err(error) = notifier.inval_inode(INodeNo(ino), 0, 0)
         {
             tracing::debug!(ino, %error, "the kernel did not drop the pages");
+        }
+    }
+
+    /// Lets the kernel drop the attributes of an inode, and no pages.
+    pub(crate) fn drop_attributes(&self, ino: u64) {
+        if let Some(notifier) = self.notifier.get() {
+            // The kernel may have forgotten the inode.
+            let _ = notifier.inval_inode(INodeNo(ino), ATTRIBUTES, 0);
         }
     }
 

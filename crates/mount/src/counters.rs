@@ -29,6 +29,8 @@ pub(crate) struct Counters {
     pub(crate) breaks: Counter,
     /// Times that the kernel had to drop the pages of a file.
     pub(crate) invalidations: Counter,
+    /// Writes of held data, each of adjacent writes of programs.
+    pub(crate) sent: Counter,
 }
 
 /// The counters and the state of a mount at a moment.
@@ -49,4 +51,10 @@ pub struct MountStatistics {
     pub inodes: u64,
     /// Open files.
     pub open_files: u64,
+    /// Files that stay open after their last close.
+    pub kept_files: u64,
+    /// Written bytes that the server does not have yet.
+    pub held: u64,
+    /// Writes of held data, each of adjacent writes of programs.
+    pub sent: u64,
 }

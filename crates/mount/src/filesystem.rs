@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use rustix::fs::OFlags;
 
 use crate::attributes::{kind_of, time};
 use crate::directory::OpenDirectory;
 use crate::executor::Executor;
+use crate::leased::Confirmed;
 use crate::locks::Lock;
 use crate::names::NAME_MAX;
-use crate::volume::{Answer, Found, Sought, Volume, Wanted};
+use crate::volume::{Answer, Found, Shown, Sought, Volume, Wanted};
 
 /// Largest WRITE of the kernel in bytes, which is also its largest READ.
 const WRITE_MAX: u32 = 1 << 20;
@@ -36,6 +38,15 @@ const WANTED: [InitFlags; 7] = [
     InitFlags::FUSE_POSIX_LOCKS,
     InitFlags::FUSE_FLOCK_LOCKS,
 ];
+
+/// The error for a file that is not at the name by which the kernel knows it: the kernel looks the
+/// name up again.
+fn stale(error: Errno) -> Errno {
+    match error {
+        Errno::ENOENT => Errno::ESTALE,
+        error => error,
+    }
+}
 
 /// Receives the requests of the kernel.
 pub(crate) struct Requests {
@@ -56,8 +67,30 @@ impl Requests {
 
 fn entry(reply: ReplyEntry, answer: Answer<Found>) {
     match answer {
-        Ok(found) => reply.entry(&found.time, &found.attributes, found.generation),
+        Ok(found) => {
+            let is_directory = found.attributes.kind == FileType::Directory;
+            let leased = found.leased.as_ref();
+            let confirmed = leased.and_then(|leased| leased.confirm(is_directory));
+            let (name, attributes) = found.times(confirmed.is_some());
+            reply.entry_with_ttls(&attributes, &name, &found.attributes, found.generation);
+            // The lease can end now: the kernel has the name.
+            drop(confirmed);
+        }
         Err(error) => reply.error(error),
+    }
+}
+
+fn attributes(reply: ReplyAttr, answer: Answer<Shown>) {
+    match answer {
+        Ok(shown) => {
+            let is_directory = shown.attributes.kind == FileType::Directory;
+            let leases = shown.leases.iter().flatten();
+            let confirmed: Option<Vec<_>> = leases.map(|it| it.confirm(is_directory)).collect();
+            let is_leased = shown.leases.is_some() && confirmed.is_some();
+            reply.attr(&shown.time(is_leased), &shown.attributes);
+            drop(confirmed);
+        }
+        Err(error) => reply.error(stale(error)),
     }
 }
 
@@ -100,12 +133,7 @@ impl Filesystem for Requests {
         handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        self.task(
-            async move |volume| match volume.attributes(ino.0, handle).await {
-                Ok((attributes, time)) => reply.attr(&time, &attributes),
-                Err(error) => reply.error(error),
-            },
-        );
+        self.task(async move |volume| attributes(reply, volume.attributes(ino.0, handle).await));
     }
 
     fn setattr(
@@ -134,12 +162,7 @@ impl Filesystem for Requests {
             accessed: accessed.map(time),
             written: written.map(time),
         };
-        self.task(
-            async move |volume| match volume.set(ino.0, handle, wanted).await {
-                Ok((attributes, time)) => reply.attr(&time, &attributes),
-                Err(error) => reply.error(error),
-            },
-        );
+        self.task(async move |volume| attributes(reply, volume.set(ino.0, handle, wanted).await));
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
@@ -218,7 +241,7 @@ impl Filesystem for Requests {
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         self.task(async move |volume| match volume.open(ino.0, flags).await {
             Ok(opened) => reply.opened(opened.handle, opened.flags),
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(stale(error)),
         });
     }
 
@@ -278,17 +301,22 @@ impl Filesystem for Requests {
         offset: u64,
         bytes: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
+        let is_direct = flags.contains(OFlags::DIRECT);
         // The thread uses the buffer for the next request, and the server gets the bytes later.
         let bytes = bytes.to_vec();
         self.task(
-            async move |volume| match volume.write(handle, offset, bytes).await {
-                Ok((written, dropped)) => {
-                    reply.written(written);
-                    volume.drop_later(dropped);
+            async move |volume| match volume.write(handle, offset, bytes, is_direct).await {
+                Ok(written) => {
+                    reply.written(written.count);
+                    volume.drop_later(written.dropped);
+                    if let Some(sending) = written.sending {
+                        volume.send_later(sending).await;
+                    }
                 }
                 Err(error) => reply.error(error),
             },
@@ -317,7 +345,17 @@ impl Filesystem for Requests {
         reply: ReplyEmpty,
     ) {
         let owner = owner.map(|owner| owner.0);
-        self.task(async move |volume| empty(reply, volume.release(handle, owner).await));
+        self.task(
+            async move |volume| match volume.release(handle, owner).await {
+                Ok(needs_sweeper) => {
+                    reply.ok();
+                    if needs_sweeper {
+                        volume.sweep().await;
+                    }
+                }
+                Err(error) => reply.error(error),
+            },
+        );
     }
 
     fn fsync(
@@ -332,10 +370,17 @@ impl Filesystem for Requests {
     }
 
     fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.volume.directories.add(OpenDirectory::new(ino.0)) {
-            Ok(handle) => reply.opened(handle, FopenFlags::empty()),
-            Err(error) => reply.error(error),
-        }
+        self.task(async move |volume| {
+            let leased = volume.leased(ino.0, None).await;
+            match volume.directories.add(OpenDirectory::new(ino.0)) {
+                Ok(handle) => {
+                    let mut confirmed = leased.as_ref().and_then(|it| it.confirm(true));
+                    reply.opened(handle, listing_flags(confirmed.as_mut()));
+                    drop(confirmed);
+                }
+                Err(error) => reply.error(error),
+            }
+        });
     }
 
     fn readdir(
@@ -584,6 +629,16 @@ fn xattr(reply: ReplyXattr, size: u32, answer: Answer<Vec<u8>>) {
     }
 }
 
+/// The flags of an open directory. Under a lease the kernel caches the listing.
+fn listing_flags(lease: Option<&mut Confirmed<'_>>) -> FopenFlags {
+    match lease.map(Confirmed::list) {
+        None => FopenFlags::empty(),
+        // The kernel drops an older listing.
+        Some(false) => FopenFlags::FOPEN_CACHE_DIR,
+        Some(true) => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
+    }
+}
+
 /// Fills a reply with the entries behind `offset`.
 async fn list(
     volume: &Volume,
@@ -605,10 +660,7 @@ async fn list(
             .metadata
             .as_ref()
             .and_then(|metadata| metadata.file_id);
-        let kind = entry
-            .metadata
-            .as_ref()
-            .map_or(fuser::FileType::Directory, kind_of);
+        let kind = entry.metadata.as_ref().map_or(FileType::Directory, kind_of);
         let ino = INodeNo(id.unwrap_or(directory.ino));
         if reply.add(ino, entry.offset, kind, &entry.name) {
             break;

@@ -60,6 +60,11 @@ impl<T> Handles<T> {
         lock(&self.inner).objects.remove(&handle.0)
     }
 
+    /// Returns all objects.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        lock(&self.inner).objects.values().cloned().collect()
+    }
+
     /// Returns the number of objects.
     pub(crate) fn len(&self) -> usize {
         lock(&self.inner).objects.len()

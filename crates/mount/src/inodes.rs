@@ -134,6 +134,20 @@ impl Inodes {
         Ok(Arc::clone(&inode.opens))
     }
 
+    /// Returns the name of an inode that has one name, as far as the table knows.
+    pub(crate) fn only_name(&self, ino: u64) -> Option<Name> {
+        match self.by_number.get(&ino)?.names.as_slice() {
+            [name] => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether an inode is a directory.
+    pub(crate) fn is_directory(&self, ino: u64) -> bool {
+        let inode = self.by_number.get(&ino);
+        inode.is_some_and(|inode| inode.identity.is_directory)
+    }
+
     /// Returns the inode that a name leads to, as far as the table knows.
     pub(crate) fn child(&self, parent: u64, name: &str) -> Option<u64> {
         self.by_name.get(&(parent, name.to_owned())).copied()

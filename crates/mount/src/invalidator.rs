@@ -1,4 +1,5 @@
-//! A thread that lets the kernel drop pages of files without a lease.
+//! A thread that lets the kernel drop pages of files without a lease, and one for names in
+//! directories.
 //!
 //! The kernel waits for reads in flight of the file, so a thread that answers such reads must not
 //! wait for it. A task can.
@@ -78,21 +79,24 @@ impl Invalidator {
 }
 
 impl Queue {
-    /// Starts the thread. `drop_pages` lets the kernel drop the pages of an inode.
+    /// Starts the thread. `invalidate` lets the kernel drop what it has of an inode.
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub(crate) fn start(self, drop_pages: impl Fn(u64) + Send + 'static) -> io::Result<()> {
+    pub(crate) fn start(
+        self,
+        name: &str,
+        invalidate: impl Fn(u64) + Send + 'static,
+    ) -> io::Result<()> {
         let run = move || {
             for ino in &self.receiver {
                 // A request from here on adds the inode again.
                 let waiting = lock(&self.queued).remove(&ino).unwrap_or_default();
-                drop_pages(ino);
+                invalidate(ino);
                 waiting.iter().for_each(Done::finish);
             }
         };
-        let name = "mount-pages".to_owned();
-        Builder::new().name(name).spawn(run).map(drop)
+        Builder::new().name(name.to_owned()).spawn(run).map(drop)
     }
 }
 

@@ -1,9 +1,10 @@
 //! A mount: its threads, and its end.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use fuser::{Config, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
 use smbeam_client::Share;
@@ -17,6 +18,9 @@ use crate::volume::Volume;
 /// Largest number of threads that read requests, and of threads that continue tasks.
 const THREADS_MAX: usize = 4;
 
+/// Read-ahead of the kernel in KiB: several READs of the largest length.
+const READAHEAD_KIB: u32 = 4096;
+
 /// A mounted file system.
 pub struct Mounted {
     session: Session<Requests>,
@@ -27,6 +31,7 @@ pub struct Mounted {
 /// Unmounts a file system from another thread.
 pub struct Unmounter {
     session: SessionUnmounter,
+    volume: Weak<Volume>,
     target: PathBuf,
 }
 
@@ -50,10 +55,13 @@ impl Mounted {
             volume: Arc::clone(&volume),
             executor: Arc::new(Executor::new(threads)?),
         };
+        // A query of the directory waits for this process once it is mounted.
+        let place = target.canonicalize()?;
         let session = Session::new(requests, target, &config)?;
         let notifier: Notifier = session.notifier();
         let _ = volume.notifier.set(notifier);
         let target = target.to_path_buf();
+        raise_readahead(&place);
         Ok(Self {
             session,
             volume,
@@ -65,6 +73,7 @@ impl Mounted {
     pub fn unmounter(&mut self) -> Unmounter {
         Unmounter {
             session: self.session.unmount_callable(),
+            volume: Arc::downgrade(&self.volume),
             target: self.target.clone(),
         }
     }
@@ -100,9 +109,33 @@ impl Unmounter {
             // The command works without a system call that this crate would need.
             let detach = Command::new("umount").arg("-l").arg(&self.target).status();
             detach?;
+            // The process ends before these programs close their files.
+            if let Some(volume) = self.volume.upgrade() {
+                volume.flush_all();
+            }
         }
         unmounted
     }
+}
+
+/// Raises the read-ahead of the kernel for a mount, which is 128 KiB for FUSE. Only root may do
+/// that; the mount works without it. /sys/class/bdi
+fn raise_readahead(target: &Path) {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let Some(device) = device_of(&mounts, &target.to_string_lossy()) else {
+        return;
+    };
+    let path = format!("/sys/class/bdi/{device}/read_ahead_kb");
+    if let Err(error) = fs::write(&path, READAHEAD_KIB.to_string()) {
+        tracing::debug!(%path, %error, "the read-ahead of the kernel stays");
+    }
+}
+
+/// Device number `major:minor` of the last mount at a directory. proc_pid_mountinfo(5)
+fn device_of<'a>(mounts: &'a str, target: &str) -> Option<&'a str> {
+    let at_target = |line: &&str| line.split(' ').nth(4) == Some(target);
+    let last = mounts.lines().filter(at_target).next_back()?;
+    last.split(' ').nth(2)
 }
 
 fn config(source: &str, options: &MountOptions, threads: usize) -> Config {
@@ -146,4 +179,17 @@ fn kernel(name: &str) -> Option<MountOption> {
         "auto_unmount" => MountOption::AutoUnmount,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_mount_at_a_directory_counts() {
+        let mounts = "25 1 0:23 / /a rw - fuse.smbeam x rw\n26 1 0:99 / /a rw - fuse y rw\n\
+                      27 1 0:50 / /a/b rw - tmpfs none rw\n";
+        assert_eq!(device_of(mounts, "/a"), Some("0:99"));
+        assert_eq!(device_of(mounts, "/c"), None);
+    }
 }

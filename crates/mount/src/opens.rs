@@ -1,13 +1,16 @@
 //! The open files of an inode, and the lease that protects its pages in the kernel.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::lock::Mutex as Gate;
 use smbeam_client::{File, Guid, LeaseState};
 
 use crate::handles::lock;
+use crate::held::Held;
+use crate::leased::DirectoryLease;
 use crate::locks::Locks;
 
 /// Time for which a file without a lease asks for none again.
@@ -21,8 +24,18 @@ pub(crate) struct OpenFile {
     pub(crate) is_writable: bool,
     /// Whether each write goes to the end of the file. O_APPEND
     pub(crate) is_append: bool,
+    /// Number of failed WRITEs of held data when the program last received an error.
+    pub(crate) failures_seen: AtomicU64,
+    /// Whether the program has written.
+    pub(crate) has_written: AtomicBool,
     /// The opens of the inode, with this one.
     pub(crate) opens: Arc<Opens>,
+}
+
+impl OpenFile {
+    pub(crate) fn has_written(&self) -> bool {
+        self.has_written.load(Ordering::Relaxed)
+    }
 }
 
 /// The open files of an inode.
@@ -31,6 +44,9 @@ pub(crate) struct Opens {
     files: Mutex<Files>,
     /// Byte-range locks of programs.
     pub(crate) locks: Locks,
+    directory: OnceLock<Arc<DirectoryLease>>,
+    /// Written data that the server does not have.
+    pub(crate) held: Held,
     /// One task at a time appends, or asks for a lease.
     pub(crate) gate: Gate<()>,
 }
@@ -38,6 +54,8 @@ pub(crate) struct Opens {
 #[derive(Default)]
 struct Files {
     list: Vec<Arc<OpenFile>>,
+    /// Opens that no program has.
+    kept: Vec<Arc<OpenFile>>,
     /// Keys of the leases with a callback. A lease ends with its last open.
     watched: HashSet<Guid>,
     refused: Option<Instant>,
@@ -51,8 +69,15 @@ impl Opens {
             ino,
             files: Mutex::default(),
             locks: Locks::default(),
+            directory: OnceLock::new(),
+            held: Held::default(),
             gate: Gate::new(()),
         })
+    }
+
+    /// The lease of the inode, which is a directory.
+    pub(crate) fn directory(&self) -> &Arc<DirectoryLease> {
+        self.directory.get_or_init(Arc::default)
     }
 
     pub(crate) fn add(&self, file: &Arc<OpenFile>) {
@@ -60,11 +85,41 @@ impl Opens {
     }
 
     pub(crate) fn remove(&self, file: &Arc<OpenFile>) {
+        lock(&self.files).list.retain(|it| !Arc::ptr_eq(it, file));
+        self.closed();
+    }
+
+    /// Keeps an open that no program has any more. Returns false if a kept one has the same access.
+    pub(crate) fn keep(&self, file: &Arc<OpenFile>) -> bool {
         let mut files = lock(&self.files);
-        files.list.retain(|it| !Arc::ptr_eq(it, file));
-        if files.list.is_empty() {
+        let access = |it: &OpenFile| (it.is_readable, it.is_writable);
+        let is_new = !files.kept.iter().any(|it| access(it) == access(file));
+        if is_new {
+            files.list.retain(|it| !Arc::ptr_eq(it, file));
+            files.kept.push(Arc::clone(file));
+        }
+        is_new
+    }
+
+    /// Removes a kept open that `suits`.
+    pub(crate) fn take_kept(&self, suits: impl Fn(&OpenFile) -> bool) -> Option<Arc<OpenFile>> {
+        let mut files = lock(&self.files);
+        let at = files.kept.iter().position(|it| suits(it))?;
+        Some(files.kept.swap_remove(at))
+    }
+
+    /// An open was closed. With the last one the lease ends.
+    pub(crate) fn closed(&self) {
+        let mut files = lock(&self.files);
+        let is_unused = files.list.is_empty() && files.kept.is_empty();
+        if is_unused {
             files.watched.clear();
             files.refused = None;
+        }
+        // The table of held data asks for leases under its lock.
+        drop(files);
+        if is_unused {
+            self.held.set_size(None);
         }
     }
 
@@ -80,11 +135,18 @@ impl Opens {
     /// Whether a lease of an open has these rights now. The client takes a right away before it
     /// runs the callback of the break, so pages that a request gets afterwards are not protected.
     pub(crate) fn holds(&self, rights: LeaseState) -> bool {
-        let holds = |open: &OpenFile| {
+        let holds = |open: &Arc<OpenFile>| {
             let lease = open.file.lease();
             lease.is_some_and(|lease| lease.state.contains(rights))
         };
-        self.find(holds).is_some()
+        let files = lock(&self.files);
+        files.list.iter().chain(&files.kept).any(holds)
+    }
+
+    /// Whether a program has the file open, or an open is kept.
+    pub(crate) fn has_open(&self) -> bool {
+        let files = lock(&self.files);
+        !files.list.is_empty() || !files.kept.is_empty()
     }
 
     /// Takes note of a lease. Returns whether it has no callback yet.

@@ -260,6 +260,183 @@ def rename_flags():
     assert read(f"{ONE}/a") == b"a"
 
 
+def held():
+    """Written data are held under a lease, and reach the server before anything needs them there."""
+    path, shared = f"{ONE}/file", f"{SHARED}/file"
+    was_held = False
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    for number in range(20):
+        for at in range(100):
+            os.pwrite(file, b"%04d" % number, at * 4)
+        was_held |= os.stat(shared).st_size == 0 or read(shared) != b"%04d" % number * 100
+        # The length and the data are there for programs of this mount, also by another open.
+        assert os.fstat(file).st_size == 400
+        assert read(path) == b"%04d" % number * 100
+        os.fsync(file)
+        assert read(shared) == b"%04d" % number * 100, "fsync left data behind"
+    assert was_held, "each write reached the server at once"
+    # The break of the lease writes the data back before the other mount continues.
+    for number in range(20):
+        os.pwrite(file, b"%08d" % number, number * 8)
+        assert read(f"{TWO}/file")[number * 8 : number * 8 + 8] == b"%08d" % number
+    os.ftruncate(file, 0)
+    os.pwrite(file, b"data", 0)
+    # Times that a program sets stay, also after the data are written back.
+    os.utime(file, (1_000_000_000, 1_100_000_000))
+    os.close(file)
+    assert os.stat(path).st_mtime == 1_100_000_000
+    assert read(shared) == b"data"
+    # Appends of two descriptors of one mount follow each other.
+    ends = [os.open(path, os.O_WRONLY | os.O_APPEND) for _ in range(2)]
+    for number in range(50):
+        os.write(ends[number % 2], b"%04d" % number)
+    for end in ends:
+        os.close(end)
+    assert read(shared) == b"data" + b"".join(b"%04d" % it for it in range(50))
+    large()
+
+
+def large():
+    """More than the limits of held bytes, in order and at random offsets."""
+    path, count = f"{ONE}/large", 80
+    blocks = [bytes([it]) * MIB for it in range(count)]
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    for number in range(count):
+        os.pwrite(file, blocks[number], number * MIB)
+    for number in range(0, count, 7):
+        os.pwrite(file, b"x" * 5000, number * MIB + 4000)
+        blocks[number] = blocks[number][:4000] + b"x" * 5000 + blocks[number][9000:]
+    os.close(file)
+    with open(f"{SHARED}/large", "rb") as file:
+        for number in range(count):
+            assert file.read(MIB) == blocks[number], number
+        assert file.read(1) == b""
+
+
+def kept():
+    """A file stays open after its close, and no client notices it."""
+    path, other = f"{ONE}/file", f"{TWO}/file"
+    for number in range(10):
+        write(path, b"%d" % number)
+        assert read(path) == read(path) == b"%d" % number
+        write(other, b"other %d" % number)
+        assert read(path) == b"other %d" % number
+        assert read(path) == b"other %d" % number
+        if number % 3 == 0:
+            os.unlink(other)
+            fails(errno.ENOENT, open, path)
+        elif number % 3 == 1:
+            os.rename(other, f"{TWO}/moved")
+            assert read(f"{ONE}/moved") == b"other %d" % number
+            os.unlink(f"{ONE}/moved")
+    os.mkdir(f"{ONE}/d")
+    write(f"{ONE}/d/x", b"x")
+    assert read(f"{ONE}/d/x") == b"x"
+    os.rename(f"{ONE}/d", f"{ONE}/e")
+    assert read(f"{ONE}/e/x") == b"x"
+    os.unlink(f"{TWO}/e/x")
+    os.rmdir(f"{ONE}/e")
+
+
+def names():
+    """Names and attributes stay in the kernel under leases on directories, until they change."""
+    directory = f"{ONE}/d"
+    os.mkdir(directory)
+    for number in range(50):
+        write(f"{directory}/{number}", b"x")
+    os.mkdir(f"{directory}/sub")
+    time.sleep(6)
+    here = os.getcwd()
+    os.chdir(f"{directory}/sub")
+
+    def look():
+        sizes = {}
+        for name in os.listdir(directory):
+            sizes[name] = os.stat(f"{directory}/{name}").st_size
+        fails(errno.ENOENT, os.stat, f"{directory}/missing")
+        return sizes
+
+    # The lease is asked for with the first use, and protects after a time without changes.
+    look()
+    time.sleep(6)
+    first = look()
+    assert look() == first and len(first) == 51
+    other = f"{TWO}/d"
+    os.unlink(f"{other}/7")
+    until(lambda: not os.path.exists(f"{directory}/7"), "a removed name stays")
+    assert "7" not in os.listdir(directory)
+    os.rename(f"{other}/8", f"{other}/moved")
+    until(lambda: os.path.exists(f"{directory}/moved"), "a new name does not come")
+    assert not os.path.exists(f"{directory}/8")
+    write(f"{other}/9", b"longer")
+    until(lambda: os.stat(f"{directory}/9").st_size == 6, "a length stays")
+    os.utime(f"{other}/10", (1_000_000_000, 1_000_000_000))
+    until(lambda: os.stat(f"{directory}/10").st_mtime == 1_000_000_000, "a time stays")
+    write(f"{other}/missing", b"found")
+    until(lambda: os.path.exists(f"{directory}/missing"), "a name does not come")
+    assert sorted(os.listdir(directory)) == sorted(os.listdir(other))
+    assert os.getcwd().endswith("/d/sub"), "a working directory has left the tree"
+    os.chdir(here)
+    for name in os.listdir(directory):
+        if name != "sub":
+            os.unlink(f"{directory}/{name}")
+    os.rmdir(f"{directory}/sub")
+    os.rmdir(directory)
+
+
+def alternate():
+    """Two mounts write in turns, with files and mappings that stay open across the breaks."""
+    turns = int(os.environ.get("TURNS", "100"))
+    write(f"{ONE}/file", bytes(MIB))
+    files = [os.open(f"{mount}/file", os.O_RDWR) for mount in (ONE, TWO)]
+    maps = [mmap.mmap(file, MIB) for file in files]
+    for number in range(turns):
+        here, there = number % 2, (number + 1) % 2
+        name = f"{(ONE, TWO)[here]}/alone{number % 3}"
+        at, data = number * 16 % MIB, b"%016d" % number
+        os.pwrite(files[here], data, at)
+        assert os.pread(files[there], 16, at) == data, number
+        until(lambda: maps[there][at : at + 16] == data, f"a mapping is stale: {number}")
+        # A file that one mount has alone: its data are held until the other one opens it.
+        alone = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        os.pwrite(alone, data * 100, 0)
+        os.pwrite(alone, data, 4096)
+        assert read(f"{(ONE, TWO)[there]}/alone{number % 3}")[4096:] == data, number
+        os.pwrite(alone, b"last", 0)
+        os.close(alone)
+        assert read(f"{(ONE, TWO)[there]}/alone{number % 3}")[:4] == b"last", number
+
+
+def full():
+    """A volume of 16 MiB has no space for held data: fsync or close reports it, and once."""
+    path, shared = f"{ONE}/file", f"{SHARED}/file"
+    block, errors = b"f" * MIB, []
+
+    def attempt(function, *arguments):
+        try:
+            function(*arguments)
+        except OSError as error:
+            errors.append(error.errno)
+
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    for number in range(24):
+        attempt(os.pwrite, file, block, number * MIB)
+    attempt(os.fsync, file)
+    assert errors and set(errors) == {errno.ENOSPC}, errors
+    os.fsync(file)
+    os.ftruncate(file, 0)
+    os.pwrite(file, b"data", 0)
+    os.close(file)
+    assert read(shared) == b"data"
+    # The same at a close.
+    file = os.open(path, os.O_RDWR)
+    errors.clear()
+    for number in range(24):
+        attempt(os.pwrite, file, block, number * MIB)
+    attempt(os.close, file)
+    assert errors and set(errors) == {errno.ENOSPC}, errors
+
+
 def write_slowly():
     """Writes a record each 10 ms with one open file for 4 seconds."""
     file = os.open(f"{ONE}/records", os.O_RDWR | os.O_CREAT)

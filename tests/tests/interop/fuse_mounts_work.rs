@@ -11,7 +11,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::harness::Test;
 use smbeam_tests::lab::{Missing, is_root};
+use smbeam_tests::scale;
+use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Plan, Subject, program};
+use smbeam_tests::volume::{FileSystem, Volume};
 use smbeam_tests::wait;
 
 use crate::rig::proxy::Proxy;
@@ -29,6 +32,15 @@ pub(crate) fn tests() -> Vec<Test> {
         ("programs_use_a_mount", use_it),
         ("two_mounts_are_coherent", |peer| {
             check(peer, &["coherence"])
+        }),
+        ("written_data_are_held", |peer| check(peer, &["held"])),
+        ("a_full_volume_is_reported", fill),
+        ("names_stay_until_they_change", |peer| {
+            check(peer, &["names"])
+        }),
+        ("closed_files_stay_open", |peer| check(peer, &["kept"])),
+        ("two_mounts_write_in_turns", |peer| {
+            check(peer, &["alternate"])
         }),
         ("locks_hold_between_mounts", |peer| check(peer, &["locks"])),
         ("an_outage_stalls_a_mount", stall),
@@ -112,6 +124,7 @@ impl Drop for Mount {
 fn python(arguments: &[&Path], checks: &[&str]) -> Command {
     let mut command = Command::new("python3");
     command.args(["-c", CHECKS]).args(arguments).args(checks);
+    command.env("TURNS", scale::choose("100", "1000"));
     command
 }
 
@@ -137,11 +150,22 @@ fn durable(plan: &mut Plan) {
 }
 
 fn check(peer: Peer, checks: &[&str]) -> Result<()> {
-    let rig = rig(peer)?;
+    check_on(&rig(peer)?, checks)
+}
+
+fn fill(peer: Peer) -> Result<()> {
+    let volume = Volume::new(FileSystem::Tmpfs, 16 << 20)?;
+    fs::set_permissions(volume.path(), fs::Permissions::from_mode(0o777))?;
+    let scratch = Scratch::new("client")?;
+    let rig = Rig::sharing(peer, scratch, volume.path(), durable)?;
+    check_on(&rig, &["full"])
+}
+
+fn check_on(rig: &Rig, checks: &[&str]) -> Result<()> {
     let port = rig.endpoint().port;
     let (one, two) = (
-        Mount::new(&rig, port, "one", None)?,
-        Mount::new(&rig, port, "two", None)?,
+        Mount::new(rig, port, "one", None)?,
+        Mount::new(rig, port, "two", None)?,
     );
     succeeds(&mut python(
         &[&one.target, &two.target, &rig.path("")],

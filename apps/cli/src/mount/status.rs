@@ -34,6 +34,8 @@ struct Row {
     invalidations: u64,
     inodes: u64,
     open_files: u64,
+    held_bytes: u64,
+    sent_writes: u64,
 }
 
 /// The socket of this process. Dropping it removes it.
@@ -89,6 +91,8 @@ fn row((url, directory): (&str, &str), statistics: &MountStatistics) -> Row {
         invalidations: statistics.invalidations,
         inodes: statistics.inodes,
         open_files: statistics.open_files,
+        held_bytes: statistics.held,
+        sent_writes: statistics.sent,
     }
 }
 

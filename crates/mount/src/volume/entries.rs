@@ -33,7 +33,9 @@ impl Volume {
             return Err(Errno::EINVAL);
         }
         let (name, from) = self.named(parent, name)?;
-        let (new_name, to) = self.named(new_parent, new_name)?;
+        let (kernel_name, (new_name, to)) = (new_name, self.named(new_parent, new_name)?);
+        self.release_kept_at(parent, &name).await;
+        self.release_kept_at(new_parent, &new_name).await;
         if flags.contains(RenameFlags::RENAME_NOREPLACE) {
             let renamed = self.share.rename(&from, &to, false).await;
             renamed.map_err(|error| errno(&error))?;
@@ -41,6 +43,7 @@ impl Volume {
             self.replace((&from, &to), (new_parent, &new_name)).await?;
         }
         lock(&self.inodes).renamed((parent, &name), &(new_parent, new_name));
+        self.has_moved(new_parent, kernel_name);
         Ok(())
     }
 

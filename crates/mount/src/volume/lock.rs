@@ -34,6 +34,8 @@ impl Volume {
         waits: bool,
     ) -> Answer<()> {
         let open = self.file(handle)?;
+        // Other clients read the range when they have the lock.
+        self.flush_held(&open.opens).await;
         let mut pause = PAUSES[0];
         loop {
             match self.try_lock(&open, &change, is_release).await? {

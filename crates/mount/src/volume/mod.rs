@@ -1,23 +1,27 @@
 //! The file system: the operations of the kernel as operations of the client library.
 
 mod data;
+mod directory_lease;
 mod entries;
+mod keep;
 mod lock;
 mod open;
 mod remove;
 mod set;
 mod space;
+mod write_behind;
 mod xattr;
 
 pub(crate) use set::Wanted;
 pub(crate) use space::Sought;
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, SystemTime};
 
-use fuser::{FileAttr, FileHandle, Generation, Notifier};
+use fuser::{Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, Notifier};
 use smbeam_client::{LeaseState, Share};
 
 use crate::attributes::{Node, UNPROTECTED};
@@ -26,8 +30,11 @@ use crate::directory::OpenDirectory;
 pub(crate) use crate::errno::Answer;
 use crate::errno::errno;
 use crate::handles::{Handles, lock};
+use crate::held::Budget;
 use crate::inodes::Inodes;
 use crate::invalidator::Invalidator;
+use crate::kept::Kept;
+use crate::leased::{LEASED, Leased, QUIET};
 use crate::names::{join, to_server};
 use crate::opens::{OpenFile, Opens};
 use crate::options::{Cache, MountOptions};
@@ -43,16 +50,60 @@ pub(crate) struct Volume {
     /// Set when the kernel has mounted the file system.
     pub(crate) notifier: OnceLock<Notifier>,
     pub(crate) invalidator: Invalidator,
+    /// Lets the kernel drop names.
+    pub(crate) names: Invalidator,
+    /// The directories with leases, the oldest first.
+    pub(crate) directory_leases: Mutex<VecDeque<Weak<Opens>>>,
     pub(crate) timer: Timer,
     pub(crate) counters: Counters,
+    /// Opens that stay after their close.
+    pub(crate) kept: Kept,
+    /// Limits of held data.
+    pub(crate) budget: Budget,
 }
 
 /// The reply to a lookup, and to a request that makes a file.
 pub(crate) struct Found {
     pub(crate) attributes: FileAttr,
     pub(crate) generation: Generation,
-    /// Time for which the kernel may use name and attributes.
+    /// Time for which the kernel may use name and attributes without a lease on the directory.
     pub(crate) time: Duration,
+    /// The lease that protects the name.
+    pub(crate) leased: Option<Leased>,
+    /// Time for which the kernel may use the name under that lease.
+    leased_time: Duration,
+    /// Whether that lease protects the attributes too.
+    is_alone: bool,
+}
+
+impl Found {
+    /// The times for which the kernel may use the name and the attributes.
+    pub(crate) fn times(&self, is_leased: bool) -> (Duration, Duration) {
+        match (is_leased, self.is_alone) {
+            (true, true) => (self.leased_time, LEASED),
+            (true, false) => (self.leased_time, self.time),
+            (false, _) => (self.time, self.time),
+        }
+    }
+}
+
+/// The reply to a request for attributes.
+pub(crate) struct Shown {
+    pub(crate) attributes: FileAttr,
+    /// Time for which the kernel may use them without leases on directories.
+    pub(crate) time: Duration,
+    /// The leases that protect them together.
+    pub(crate) leases: Option<Vec<Leased>>,
+}
+
+impl Shown {
+    /// Time for which the kernel may use the attributes.
+    pub(crate) fn time(&self, is_leased: bool) -> Duration {
+        match is_leased {
+            true => LEASED,
+            false => self.time,
+        }
+    }
 }
 
 /// The rights of a lease that only one client can hold.
@@ -75,6 +126,7 @@ impl Volume {
     /// The system refuses a thread.
     pub(crate) fn new(share: Share, base: &str, options: MountOptions) -> io::Result<Arc<Self>> {
         let (invalidator, queue) = Invalidator::new();
+        let (names, names_queue) = Invalidator::new();
         let volume = Arc::new(Self {
             share,
             options,
@@ -83,13 +135,23 @@ impl Volume {
             directories: Handles::default(),
             notifier: OnceLock::new(),
             invalidator,
+            names,
+            directory_leases: Mutex::default(),
             timer: Timer::new()?,
             counters: Counters::default(),
+            kept: Kept::default(),
+            budget: Budget::default(),
         });
         let dropping = Arc::downgrade(&volume);
-        queue.start(move |ino| {
+        queue.start("mount-pages", move |ino| {
             if let Some(volume) = dropping.upgrade() {
                 volume.drop_pages(ino);
+            }
+        })?;
+        let dropping = Arc::downgrade(&volume);
+        names_queue.start("mount-names", move |ino| {
+            if let Some(volume) = dropping.upgrade() {
+                volume.drop_names(ino);
             }
         })?;
         Ok(volume)
@@ -106,6 +168,9 @@ impl Volume {
             invalidations: counters.invalidations.now(),
             inodes: lock(&self.inodes).len() as u64,
             open_files: self.files.len() as u64,
+            kept_files: self.kept.len() as u64,
+            held: self.budget.held(),
+            sent: counters.sent.now(),
         }
     }
 
@@ -128,10 +193,18 @@ impl Volume {
     }
 
     /// Finds a file by its name.
-    pub(crate) async fn lookup(&self, parent: u64, name: &OsStr) -> Answer<Found> {
+    pub(crate) async fn lookup(self: &Arc<Self>, parent: u64, name: &OsStr) -> Answer<Found> {
+        let leased = self.leased(parent, Some(name)).await;
         let (name, path) = self.named(parent, name)?;
-        let node = self.node(&path).await?;
-        self.found(parent, name, &node)
+        match self.node(&path).await {
+            Ok(node) => {
+                let mut found = self.found(parent, name, &node)?;
+                found.leased = leased;
+                Ok(found)
+            }
+            Err(Errno::ENOENT) if leased.is_some() => Ok(missing(leased)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Queries a file by its path.
@@ -150,10 +223,24 @@ impl Volume {
     /// Takes note of a file, and of the reference to it that the kernel gets with the reply.
     pub(crate) fn found(&self, parent: u64, name: String, node: &Node) -> Answer<Found> {
         let bound = lock(&self.inodes).bind(&(parent, name), node.identity())?;
+        let opens = self.opens(bound.ino)?;
+        let mut node = *node;
+        show_held(&mut node, &opens);
+        let is_single = node.metadata.links.is_some_and(|links| links <= 1);
         Ok(Found {
             attributes: node.attributes(bound.ino, &self.options),
             generation: Generation(bound.generation),
             time: self.name_time(),
+            leased: None,
+            leased_time: match node.kind {
+                // The end of the lease does not end the names of directories: `drop_names`.
+                FileType::Directory => self.options.attribute_time,
+                _ => LEASED,
+            },
+            is_alone: is_single
+                && is_quiet(&node)
+                && opens.is_empty()
+                && node.kind != FileType::Directory,
         })
     }
 
@@ -163,19 +250,21 @@ impl Volume {
 
     /// Queries the attributes of an inode. Without a name, an open of the file answers. The kernel
     /// names a handle before a read(2) from its pages.
-    pub(crate) async fn attributes(
-        &self,
-        ino: u64,
-        handle: Option<FileHandle>,
-    ) -> Answer<(FileAttr, Duration)> {
-        let node = self.node_of(ino).await?;
+    pub(crate) async fn attributes(&self, ino: u64, handle: Option<FileHandle>) -> Answer<Shown> {
+        let opens = self.opens(ino)?;
+        let leases = self.leases_of(ino);
+        let mut node = self.node_of(ino).await?;
+        show_held(&mut node, &opens);
         if handle.is_some() {
-            self.before_read(&*self.opens(ino)?).await;
+            self.before_read(&opens).await;
         }
-        Ok((
-            node.attributes(ino, &self.options),
-            self.attribute_time(ino),
-        ))
+        let is_single = node.metadata.links.is_some_and(|links| links <= 1);
+        let is_directory = node.kind == FileType::Directory;
+        Ok(Shown {
+            attributes: node.attributes(ino, &self.options),
+            time: self.attribute_time(ino),
+            leases: leases.filter(|_| (is_single && is_quiet(&node)) || is_directory),
+        })
     }
 
     /// Queries an inode.
@@ -245,5 +334,57 @@ impl Volume {
     /// Returns an open file.
     pub(crate) fn file(&self, handle: FileHandle) -> Answer<Arc<OpenFile>> {
         self.files.of(handle)
+    }
+}
+
+/// Whether a file was not changed for some time.
+fn is_quiet(node: &Node) -> bool {
+    let changed = node.metadata.written.max(node.metadata.changed);
+    let since = SystemTime::now().duration_since(changed);
+    since.is_ok_and(|since| since >= QUIET)
+}
+
+/// The reply to a lookup of a name that does not exist, while a lease protects that.
+fn missing(leased: Option<Leased>) -> Found {
+    let epoch = SystemTime::UNIX_EPOCH;
+    let attributes = FileAttr {
+        // The kernel takes this number for a file that does not exist.
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: epoch,
+        mtime: epoch,
+        ctime: epoch,
+        crtime: epoch,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    };
+    Found {
+        attributes,
+        generation: Generation(0),
+        time: UNPROTECTED,
+        leased,
+        leased_time: LEASED,
+        is_alone: false,
+    }
+}
+
+/// Lets metadata of the server show held data. While the lease is exclusive, the known length is
+/// right: only this mount changes the file.
+fn show_held(node: &mut Node, opens: &Opens) {
+    let (size, written) = opens.held.shown();
+    let is_exclusive = opens.holds(EXCLUSIVE) || !opens.held.is_empty();
+    if let Some(size) = size.filter(|_| is_exclusive) {
+        node.metadata.size = size;
+    }
+    if let Some(written) = written {
+        node.metadata.written = node.metadata.written.max(written);
+        node.metadata.changed = node.metadata.changed.max(written);
     }
 }

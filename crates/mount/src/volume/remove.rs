@@ -27,6 +27,7 @@ impl Volume {
     /// Removes a file.
     pub(crate) async fn unlink(&self, parent: u64, name: &OsStr) -> Answer<()> {
         let (name, path) = self.named(parent, name)?;
+        self.release_kept_at(parent, &name).await;
         match self.move_aside(parent, &name).await? {
             Some(aside) => aside.remove().await,
             None => self.remove_file(&path).await?,
@@ -38,6 +39,7 @@ impl Volume {
     /// Removes an empty directory.
     pub(crate) async fn remove_directory(&self, parent: u64, name: &OsStr) -> Answer<()> {
         let (name, path) = self.named(parent, name)?;
+        self.release_kept_at(parent, &name).await;
         let removed = self.share.remove_dir(&path).await;
         removed.map_err(|error| errno(&error))?;
         lock(&self.inodes).unlinked(parent, &name);

@@ -1,11 +1,11 @@
 //! Changes of attributes: length, times, mode and owner.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use fuser::{Errno, FileAttr, FileHandle};
+use fuser::{Errno, FileHandle};
 use smbeam_client::{AccessMask, Changes, File, FileAttributes, OpenOptions};
 
-use super::{Answer, Volume};
+use super::{Answer, Shown, Volume};
 use crate::errno::errno;
 
 /// The changes of one request. `None` leaves a value as it is.
@@ -26,10 +26,13 @@ impl Volume {
         ino: u64,
         handle: Option<FileHandle>,
         wanted: Wanted,
-    ) -> Answer<(FileAttr, Duration)> {
+    ) -> Answer<Shown> {
         self.set_owner(&wanted)?;
+        // A later WRITE would change the time of the last write.
+        self.flush_inode(ino).await;
         if let Some(size) = wanted.size {
             self.set_len(ino, handle, size).await?;
+            self.has_size(ino, size);
         }
         self.set_basic(ino, &wanted).await?;
         self.attributes(ino, None).await

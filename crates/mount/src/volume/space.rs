@@ -1,11 +1,14 @@
 //! Allocated space: holes, allocation, and copies on the server.
 
+use std::sync::Arc;
+
 use fuser::{Errno, FileHandle};
 use rustix::fs::FallocateFlags;
 use smbeam_client::{File, transfer};
 
 use super::{Answer, Volume};
 use crate::errno::errno;
+use crate::opens::OpenFile;
 
 /// Largest copy of one request in bytes, so that a program can be interrupted between two.
 const COPY_MAX: u64 = 64 << 20;
@@ -25,7 +28,20 @@ impl Volume {
         (offset, len): (u64, u64),
         mode: i32,
     ) -> Answer<()> {
-        let file = self.file_for(&*self.file(handle)?);
+        let open = self.file(handle)?;
+        self.flush_held(&open.opens).await;
+        let done = self.allocate_now(&open, (offset, len), mode).await;
+        open.opens.held.set_size(None);
+        done
+    }
+
+    async fn allocate_now(
+        &self,
+        open: &OpenFile,
+        (offset, len): (u64, u64),
+        mode: i32,
+    ) -> Answer<()> {
+        let file = self.file_for(open);
         let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
         let keeps_size = mode.contains(FallocateFlags::KEEP_SIZE);
         let rest = mode - FallocateFlags::KEEP_SIZE;
@@ -60,7 +76,9 @@ impl Volume {
         offset: u64,
         sought: Sought,
     ) -> Answer<u64> {
-        let file = self.file_for(&*self.file(handle)?);
+        let open = self.file(handle)?;
+        self.flush_held(&open.opens).await;
+        let file = self.file_for(&open);
         let size = file.len().await.map_err(|error| errno(&error))?;
         if offset >= size {
             return Err(Errno::ENXIO);
@@ -80,6 +98,9 @@ impl Volume {
         len: u64,
     ) -> Answer<u32> {
         let (source, target) = (self.file(source)?, self.file(target)?);
+        let changed = Arc::clone(&target.opens);
+        self.flush_held(&source.opens).await;
+        self.flush_held(&changed).await;
         let (source, target) = (self.file_for(&source), self.file_for(&target));
         let failed = |error| errno(&error);
         let size = source.len().await.map_err(failed)?;
@@ -89,7 +110,9 @@ impl Volume {
         }
         let mut progress = |_: u64| {};
         let copied = transfer::copy_range(&source, &target, (from, to, len), &mut progress);
-        let copied = copied.await.map_err(failed)?;
+        let copied = copied.await.map_err(failed);
+        changed.held.set_size(None);
+        let copied = copied?;
         u32::try_from(copied).map_err(|_| Errno::EIO)
     }
 }
