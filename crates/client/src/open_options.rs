@@ -253,6 +253,17 @@ impl OpenOptions {
         self
     }
 
+    /// Uses the SMB3 POSIX extensions with the usual permissions of new files and directories,
+    /// unless [`posix`](Self::posix) has set others.
+    pub(crate) fn with_posix(mut self) -> Self {
+        let usual = match self.directory {
+            Some(true) => 0o755,
+            _ => 0o644,
+        };
+        self.posix.get_or_insert(usual);
+        self
+    }
+
     /// Converts a path to the form of the protocol.
     pub(crate) fn to_wire(&self, path: &str) -> Result<String, Error> {
         match self.posix {

@@ -72,7 +72,11 @@ impl Share {
     /// # Errors
     /// The directory does not exist, the user may not list it, or the connection is lost.
     pub async fn read_dir(&self, path: &str, pattern: &str) -> Result<ReadDir, Error> {
-        self.read_dir_as(path, pattern, WHOLE).await
+        let class = match self.uses_posix {
+            true => FileInfoClass::POSIX,
+            false => WHOLE,
+        };
+        self.read_dir_as(path, pattern, class).await
     }
 
     /// Lists the entries of a directory with names that match a pattern with `*` and `?`; the empty

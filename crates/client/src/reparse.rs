@@ -164,18 +164,25 @@ impl Share {
     /// [`read_link`](Self::read_link). `is_directory` says whether the target is a directory;
     /// Windows distinguishes links to directories from links to files.
     ///
-    /// The link has the tag SYMLINK, or NFS if the server refuses SYMLINK. On a server that accepts
+    /// The link has the tag SYMLINK, or NFS if the server refuses SYMLINK. With the SMB3 POSIX
+    /// extensions it has the tag NFS if the server accepts it, which keeps every character of the
+    /// target. On a server that accepts
     /// links as files only, a link to a directory is a file too, as it is on Unix.
     ///
     /// # Errors
     /// The path exists, the target is not valid, or the server refuses symbolic links.
     pub async fn symlink(&self, target: &str, path: &str, is_directory: bool) -> Result<(), Error> {
-        let windows = ReparsePoint::symlink(target)?;
-        let unix = ReparsePoint::nfs_symlink(target)?;
-        let made = self.create_reparse_point(path, &windows, is_directory);
+        let windows = (ReparsePoint::symlink(target)?, is_directory);
+        let unix = (ReparsePoint::nfs_symlink(target)?, false);
+        let [first, second] = match self.uses_posix {
+            // A target of Windows has no `\` in names.
+            true => [unix, windows],
+            false => [windows, unix],
+        };
+        let made = self.create_reparse_point(path, &first.0, first.1);
         match made.await {
             Err(error) if is_refusal(&error) => {
-                let made = self.create_reparse_point(path, &unix, false).await;
+                let made = self.create_reparse_point(path, &second.0, second.1).await;
                 // The reason for the usual tag says more.
                 made.map_err(|_| error)
             }

@@ -25,6 +25,7 @@ use crate::io::tree::TreeState;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
+use crate::posix::is_unknown_class;
 use crate::session::Session;
 use crate::symlink::{LinkWalk, Place};
 
@@ -38,10 +39,13 @@ pub(crate) const WHOLE_BYTES_MAX: u32 = 1 << 20;
 ///
 /// Paths are relative to the root of the share. `/` and `\` separate components. The empty path is
 /// the root. A path with `..`, a colon or another character that SMB excludes fails with
-/// [`Error::InvalidName`] before any request is sent.
+/// [`Error::InvalidName`] before any request is sent. [`Share::with_posix`] returns the share with
+/// other names.
 #[derive(Clone)]
 pub struct Share {
     pub(crate) inner: Arc<Inner>,
+    /// Whether all opens by path use the SMB3 POSIX extensions.
+    pub(crate) uses_posix: bool,
 }
 
 pub(crate) struct Inner {
@@ -127,6 +131,7 @@ impl Share {
                         is_fresh: AtomicBool::new(false),
                         opens_one: AtomicBool::new(false),
                     }),
+                    uses_posix: false,
                 })
             }
             _ => Err(unexpected().of(operation, name)),
@@ -232,6 +237,9 @@ impl Share {
     }
 
     async fn look(&self, path: &str, follow: bool) -> Result<Metadata, Error> {
+        if self.uses_posix {
+            return self.look_with_posix(path, follow).await;
+        }
         let options = OpenOptions::new()
             .access(AccessMask::FILE_READ_ATTRIBUTES)
             .follow(follow);
@@ -366,6 +374,12 @@ impl Share {
     /// By disposition: it fails for a directory that is not empty, which deleting on close does
     /// not. \[MS-FSA\] 2.1.5.15.3
     async fn remove(&self, path: &str, is_directory: bool) -> Result<(), Error> {
+        if self.uses_posix {
+            match self.remove_with_posix(path, is_directory).await {
+                Err(error) if is_unknown_class(&error) => {}
+                removed => return removed,
+            }
+        }
         let options = OpenOptions::new()
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
             .directory(is_directory)
@@ -390,9 +404,9 @@ impl Share {
         let options = OpenOptions::new()
             .access(AccessMask::DELETE | AccessMask::FILE_READ_ATTRIBUTES)
             .follow(false);
-        let step = set(FileInfoClass::RENAME.0, rename(to, replace)?);
+        let step = set(FileInfoClass::RENAME.0, self.rename_buffer(to, replace)?);
         self.alone("rename", from, &options, vec![step]).await?;
-        self.has_renamed(&path::to_wire(from)?, &path::to_wire(to)?);
+        self.has_renamed(&self.to_wire(from)?, &self.to_wire(to)?);
         Ok(())
     }
 
@@ -405,7 +419,7 @@ impl Share {
         let options = OpenOptions::new()
             .access(AccessMask::FILE_WRITE_ATTRIBUTES | AccessMask::FILE_READ_ATTRIBUTES)
             .follow(false);
-        let step = set(FileInfoClass::LINK.0, rename(link, false)?);
+        let step = set(FileInfoClass::LINK.0, self.rename_buffer(link, false)?);
         self.alone("create a hard link to", path, &options, vec![step])
             .await
             .map(drop)
@@ -511,6 +525,7 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Error> {
+        let options = &self.options_here(options);
         let wire = options.to_wire(path)?;
         self.alone_at(operation, (path, wire), options, steps).await
     }
@@ -536,8 +551,19 @@ impl Share {
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Cause> {
+        let options = &self.options_here(options);
         let wire = options.to_wire(path);
         let wire = wire.map_err(|_| Cause::Status(Status::OBJECT_NAME_INVALID))?;
+        self.alone_wire(wire, options, steps).await
+    }
+
+    /// As [`Self::alone_with`], for the path `wire` in the form of the protocol.
+    pub(crate) async fn alone_wire(
+        &self,
+        wire: String,
+        options: &OpenOptions,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Reply>, Cause> {
         self.try_alone(&mut LinkWalk::at(self.place(), wire), options, steps)
             .await
     }
@@ -569,13 +595,31 @@ impl Share {
         }
     }
 
+    /// FileRenameInformation for the new path.
+    pub(crate) fn rename_buffer(&self, to: &str, replace: bool) -> Result<Vec<u8>, Error> {
+        let name = wire::text::utf16(&self.to_wire(to)?);
+        if name.is_empty() {
+            let why = "a file cannot replace the root of the share";
+            return Err(Error::InvalidName(to.to_owned(), why));
+        }
+        let mut buffer = Vec::new();
+        FileRenameInformation {
+            is_replacing: replace,
+            root_directory: 0,
+            name: Utf16(&name),
+        }
+        .encode(&mut buffer);
+        Ok(buffer)
+    }
+
     pub(crate) fn compound(
         &self,
         path: &str,
         options: &OpenOptions,
         steps: Vec<Step>,
     ) -> Result<Vec<Step>, Error> {
-        Ok(compound_at(path::to_wire(path)?, options, steps))
+        let options = &self.options_here(options);
+        Ok(compound_at(options.to_wire(path)?, options, steps))
     }
 }
 
@@ -617,23 +661,6 @@ pub(crate) fn set(class: u8, buffer: Vec<u8>) -> Step {
         additional: 0,
         buffer,
     }
-}
-
-/// FileRenameInformation for the new path.
-pub(crate) fn rename(to: &str, replace: bool) -> Result<Vec<u8>, Error> {
-    let name = wire::text::utf16(&path::to_wire(to)?);
-    if name.is_empty() {
-        let why = "a file cannot replace the root of the share";
-        return Err(Error::InvalidName(to.to_owned(), why));
-    }
-    let mut buffer = Vec::new();
-    FileRenameInformation {
-        is_replacing: replace,
-        root_directory: 0,
-        name: Utf16(&name),
-    }
-    .encode(&mut buffer);
-    Ok(buffer)
 }
 
 fn volume(replies: &[Reply]) -> Result<Volume, Cause> {

@@ -30,7 +30,6 @@ use crate::io::leases::LeaseState;
 use crate::io::opens::{Objects, OpenState};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
-use crate::path;
 use crate::share::Share;
 use crate::symlink::LinkWalk;
 
@@ -75,6 +74,7 @@ impl Share {
     /// The file does not exist, exists already (with `create_new`), the user lacks the right, or
     /// another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
+        let options = &self.options_here(options);
         self.check_posix(options)
             .map_err(|cause| cause.of("open", path))?;
         self.open_at(path, options.to_wire(path)?, options).await
@@ -264,6 +264,9 @@ impl File {
     /// # Errors
     /// The open has no right to read attributes, or the connection is lost.
     pub async fn metadata(&self) -> Result<Metadata, Error> {
+        if self.inner.share.uses_posix {
+            return self.posix_metadata().await;
+        }
         let operation = "query";
         let info = self.query(FileInfoClass::NETWORK_OPEN, NETWORK_OPEN_LEN);
         let number = self.query(FileInfoClass::INTERNAL, FileInternalInformation::LEN as u32);
@@ -436,8 +439,8 @@ impl File {
     /// A file exists at that path and `replace` is false, the open has no DELETE right, or another
     /// open of the file denies the rename.
     pub async fn rename(&self, to: &str, replace: bool) -> Result<(), Error> {
-        let buffer = crate::share::rename(to, replace)?;
-        let target = path::to_wire(to)?;
+        let buffer = self.inner.share.rename_buffer(to, replace)?;
+        let target = self.inner.share.to_wire(to)?;
         let renamed = self.set("rename", FileInfoClass::RENAME, buffer.clone());
         if let Err(error) = renamed.await {
             // The server may have renamed the file before the connection was lost.

@@ -125,12 +125,19 @@ impl OpenState {
     /// to the same one at `to`.
     pub(crate) fn rename(&self, from: &str, to: &str) -> bool {
         let mut inner = lock(&self.inner);
-        let name = &mut inner.create.name;
+        let Create {
+            name, posix_mode, ..
+        } = &mut inner.create;
         let Some(rest) = name.strip_prefix(from) else {
             return false;
         };
-        // Directories end with `\`, files with the name of a stream.
-        if !rest.is_empty() && !rest.starts_with(['\\', ':']) {
+        // Directories end with `\`, files with the name of a stream. With the SMB3 POSIX extensions
+        // the separator is `/`, and the other characters are parts of names.
+        let ends: &[char] = match posix_mode {
+            Some(_) => &['/'],
+            None => &['\\', ':'],
+        };
+        if !rest.is_empty() && !rest.starts_with(ends) {
             return false;
         }
         *name = format!("{to}{rest}");
