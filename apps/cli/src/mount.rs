@@ -10,12 +10,13 @@ use clap::Args;
 use rustix::process::setsid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use smbeam_client::Wait as _;
+use smbeam_client::{Share, Wait as _};
 use smbeam_mount::{MountOptions, Mounted, Unmounter};
 
 use crate::connect::{ConnectArguments, Connector, log_off};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::file_path::RemotePath;
 use crate::location::{Url, shown};
 use crate::output;
 use crate::report::Report;
@@ -122,7 +123,8 @@ fn connect_and_mount(
         return Err(Failure::usage(url, "not a directory"));
     }
     let source = url.to_string();
-    let mounted = Mounted::new(remote.share, &remote.path, (&source, target), options);
+    let (share, base) = named_by(remote, options.posix)?;
+    let mounted = Mounted::new(share, &base, (&source, target), options);
     mounted.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound if !Path::new("/dev/fuse").exists() => Failure::new(
             Exit::Failed,
@@ -131,6 +133,19 @@ fn connect_and_mount(
         ),
         _ => Failure::local(&shown(target), &error),
     })
+}
+
+/// The share and the path of a directory in the names that the mount uses: exact ones, if the
+/// server has the SMB3 POSIX extensions.
+fn named_by(remote: RemotePath, posix: Option<bool>) -> Outcome<(Share, String)> {
+    match remote.share.with_posix().filter(|_| posix != Some(false)) {
+        None => Ok((remote.share, remote.path)),
+        Some(share) => {
+            let is_there = |path: &str| share.metadata(path).wait().map(|_| path.to_owned());
+            let base = remote.by_exact_name(is_there)?;
+            Ok((share, base))
+        }
+    }
 }
 
 /// Unmounts at the first signal. If programs use the mount, it disappears for other programs, and

@@ -36,8 +36,16 @@ impl Node {
         }
     }
 
-    /// Whether the reparse point says more than its tag.
+    /// Whether the reparse point says more than its tag, or than the mode.
     pub(crate) fn needs_reparse_point(&self) -> bool {
+        if self.metadata.unix.is_some() {
+            let kinds = [
+                FileType::Symlink,
+                FileType::CharDevice,
+                FileType::BlockDevice,
+            ];
+            return kinds.contains(&self.kind);
+        }
         let tag = self.metadata.reparse_tag;
         self.kind == FileType::Symlink
             || tag.is_some_and(|tag| {
@@ -84,10 +92,13 @@ impl Node {
             FileType::RegularFile => metadata.size.min(i64::MAX as u64),
             _ => 0,
         };
-        let links = match self.kind {
-            FileType::Directory => 2,
-            _ => metadata.links.unwrap_or(1),
+        let links = match (metadata.unix, self.kind) {
+            (Some(unix), _) => unix.links,
+            (None, FileType::Directory) => 2,
+            (None, _) => metadata.links.unwrap_or(1),
         };
+        let uid = metadata.unix.and_then(|unix| unix.uid());
+        let gid = metadata.unix.and_then(|unix| unix.gid());
         FileAttr {
             ino: INodeNo(ino),
             size,
@@ -99,17 +110,22 @@ impl Node {
             kind: self.kind,
             perm: self.permissions(options),
             nlink: links,
-            uid: options.uid,
-            gid: options.gid,
+            uid: uid.unwrap_or(options.uid),
+            gid: gid.unwrap_or(options.gid),
             rdev: self.device,
             blksize: IO_BYTES,
             flags: 0,
         }
     }
 
-    /// The mode that the options give to every file. READONLY takes the permission to write away.
-    /// Windows ignores READONLY of directories.
+    /// The mode of the server, or the one that the options give to every file. READONLY takes the
+    /// permission to write away from the latter. Windows ignores READONLY of directories.
     fn permissions(&self, options: &MountOptions) -> u16 {
+        if let Some(unix) = self.metadata.unix
+            && self.kind != FileType::Symlink
+        {
+            return (unix.permissions() & 0o7777) as u16;
+        }
         let is_read_only = self.metadata.attributes.contains(FileAttributes::READONLY);
         match self.kind {
             FileType::Directory => options.dir_mode,
@@ -120,9 +136,12 @@ impl Node {
     }
 }
 
-/// The kind of a file as far as its tag says it. A file with an unknown reparse point is a regular
-/// file: deduplicated, in the cloud, compressed.
+/// The kind of a file as far as its mode or its tag says it. A file with an unknown reparse point is
+/// a regular file: deduplicated, in the cloud, compressed.
 pub(crate) fn kind_of(metadata: &Metadata) -> FileType {
+    if let Some(unix) = metadata.unix {
+        return kind_of_mode(unix.mode);
+    }
     match metadata.reparse_tag {
         Some(ReparseTag::AF_UNIX) => FileType::Socket,
         Some(ReparseTag::LX_FIFO) => FileType::NamedPipe,
@@ -131,6 +150,18 @@ pub(crate) fn kind_of(metadata: &Metadata) -> FileType {
         Some(ReparseTag::SYMLINK | ReparseTag::LX_SYMLINK) => FileType::Symlink,
         Some(ReparseTag::NFS) => FileType::RegularFile,
         _ if metadata.is_dir() => FileType::Directory,
+        _ => FileType::RegularFile,
+    }
+}
+
+fn kind_of_mode(mode: u32) -> FileType {
+    match rustix::fs::FileType::from_raw_mode(mode) {
+        rustix::fs::FileType::Directory => FileType::Directory,
+        rustix::fs::FileType::Symlink => FileType::Symlink,
+        rustix::fs::FileType::Fifo => FileType::NamedPipe,
+        rustix::fs::FileType::Socket => FileType::Socket,
+        rustix::fs::FileType::CharacterDevice => FileType::CharDevice,
+        rustix::fs::FileType::BlockDevice => FileType::BlockDevice,
         _ => FileType::RegularFile,
     }
 }

@@ -10,7 +10,7 @@ use smbeam_client::{Error, Metadata, ReadDir, Share};
 
 use crate::errno::{Answer, errno};
 
-use crate::names::{ASIDE, to_kernel};
+use crate::names::Names;
 
 /// Largest number of entries of a listing. A server could send one without an end.
 const ENTRIES_MAX: u64 = 16 << 20;
@@ -36,8 +36,8 @@ pub(crate) struct Entry {
 
 /// The state of a listing. Entries that the kernel has received stay until it asks for later ones,
 /// because a program may have used only some of them.
-#[derive(Default)]
 pub(crate) struct Listing {
+    names: Names,
     source: Option<ReadDir>,
     /// Entries in order of their offsets.
     window: VecDeque<Entry>,
@@ -47,10 +47,17 @@ pub(crate) struct Listing {
 }
 
 impl OpenDirectory {
-    pub(crate) fn new(ino: u64) -> Arc<Self> {
+    pub(crate) fn new(ino: u64, names: Names) -> Arc<Self> {
+        let listing = Listing {
+            names,
+            source: None,
+            window: VecDeque::new(),
+            last: 0,
+            has_ended: false,
+        };
         Arc::new(Self {
             ino,
-            listing: Mutex::new(Listing::default()),
+            listing: Mutex::new(listing),
         })
     }
 }
@@ -92,6 +99,7 @@ impl Listing {
                 metadata: None,
             });
         *self = Self {
+            names: self.names,
             source: Some(source),
             window: dots.collect(),
             last: DOTS,
@@ -133,8 +141,8 @@ impl Listing {
                 return Err(Errno::EOVERFLOW);
             }
             Some(Ok(found)) => {
-                let is_removed = found.name.starts_with(ASIDE);
-                if let Some(name) = to_kernel(&found.name).filter(|_| !is_removed) {
+                let is_removed = self.names.is_removed(&found.name);
+                if let Some(name) = self.names.to_kernel(&found.name).filter(|_| !is_removed) {
                     self.last += 1;
                     self.window.push_back(Entry {
                         offset: self.last,

@@ -20,7 +20,7 @@ use crate::executor::Executor;
 use crate::leased::Confirmed;
 use crate::locks::Lock;
 use crate::names::NAME_MAX;
-use crate::volume::{Answer, Found, Shown, Sought, Volume, Wanted};
+use crate::volume::{Answer, Caller, Found, Shown, Sought, Volume, Wanted};
 
 /// Largest WRITE of the kernel in bytes, which is also its largest READ.
 const WRITE_MAX: u32 = 1 << 20;
@@ -138,7 +138,7 @@ impl Filesystem for Requests {
 
     fn setattr(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -162,7 +162,10 @@ impl Filesystem for Requests {
             accessed: accessed.map(time),
             written: written.map(time),
         };
-        self.task(async move |volume| attributes(reply, volume.set(ino.0, handle, wanted).await));
+        let caller = Caller::of(request);
+        self.task(async move |volume| {
+            attributes(reply, volume.set((ino.0, caller), handle, wanted).await);
+        });
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
@@ -174,15 +177,18 @@ impl Filesystem for Requests {
 
     fn mkdir(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
-        _mode: u32,
-        _umask: u32,
+        mode: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
-        let name = name.to_owned();
-        self.task(async move |volume| entry(reply, volume.make_directory(parent.0, &name).await));
+        let (name, new) = (name.to_owned(), (Caller::of(request), mode & !umask));
+        self.task(async move |volume| {
+            let made = volume.make_directory((parent.0, &name), new);
+            entry(reply, made.await);
+        });
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -197,15 +203,17 @@ impl Filesystem for Requests {
 
     fn symlink(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         target: &Path,
         reply: ReplyEntry,
     ) {
         let (name, target) = (name.to_owned(), target.as_os_str().to_owned());
+        let caller = Caller::of(request);
         self.task(async move |volume| {
-            entry(reply, volume.symlink(parent.0, &name, &target).await);
+            let made = volume.symlink((parent.0, &name), caller, &target);
+            entry(reply, made.await);
         });
     }
 
@@ -247,7 +255,7 @@ impl Filesystem for Requests {
 
     fn create(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
@@ -255,9 +263,9 @@ impl Filesystem for Requests {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (name, mode) = (name.to_owned(), mode & !umask);
+        let (name, new) = (name.to_owned(), (Caller::of(request), mode & !umask));
         self.task(async move |volume| {
-            let created = volume.create((parent.0, &name), mode, OpenFlags(flags));
+            let created = volume.create((parent.0, &name), new, OpenFlags(flags));
             match created.await {
                 Ok((found, opened)) => reply.created(
                     &found.time,
@@ -296,11 +304,11 @@ impl Filesystem for Requests {
     fn write(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         bytes: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
@@ -309,8 +317,12 @@ impl Filesystem for Requests {
         let is_direct = flags.contains(OFlags::DIRECT);
         // The thread uses the buffer for the next request, and the server gets the bytes later.
         let bytes = bytes.to_vec();
-        self.task(
-            async move |volume| match volume.write(handle, offset, bytes, is_direct).await {
+        let clears = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        self.task(async move |volume| {
+            if clears && let Err(error) = volume.clear_special_bits(ino.0).await {
+                return reply.error(error);
+            }
+            match volume.write(handle, offset, bytes, is_direct).await {
                 Ok(written) => {
                     reply.written(written.count);
                     volume.drop_later(written.dropped);
@@ -319,8 +331,8 @@ impl Filesystem for Requests {
                     }
                 }
                 Err(error) => reply.error(error),
-            },
-        );
+            }
+        });
     }
 
     fn flush(
@@ -372,7 +384,8 @@ impl Filesystem for Requests {
     fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         self.task(async move |volume| {
             let leased = volume.leased(ino.0, None).await;
-            match volume.directories.add(OpenDirectory::new(ino.0)) {
+            let directory = OpenDirectory::new(ino.0, volume.names());
+            match volume.directories.add(directory) {
                 Ok(handle) => {
                     let mut confirmed = leased.as_ref().and_then(|it| it.confirm(true));
                     reply.opened(handle, listing_flags(confirmed.as_mut()));
@@ -441,7 +454,7 @@ impl Filesystem for Requests {
 
     fn mknod(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
@@ -449,9 +462,10 @@ impl Filesystem for Requests {
         device: u32,
         reply: ReplyEntry,
     ) {
-        let (name, mode) = (name.to_owned(), mode & !umask);
+        let (name, new) = (name.to_owned(), (Caller::of(request), mode & !umask));
         self.task(async move |volume| {
-            entry(reply, volume.make_node(parent.0, &name, mode, device).await);
+            let made = volume.make_node((parent.0, &name), new, device);
+            entry(reply, made.await);
         });
     }
 

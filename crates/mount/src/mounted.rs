@@ -50,6 +50,7 @@ impl Mounted {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.clamp(2, THREADS_MAX);
         let config = config(source, &options, threads);
+        let share = with_names(share, options.posix)?;
         let volume = Volume::new(share, base, options)?;
         let requests = Requests {
             volume: Arc::clone(&volume),
@@ -136,6 +137,21 @@ fn device_of<'a>(mounts: &'a str, target: &str) -> Option<&'a str> {
     let at_target = |line: &&str| line.split(' ').nth(4) == Some(target);
     let last = mounts.lines().filter(at_target).next_back()?;
     last.split(' ').nth(2)
+}
+
+/// The share with the SMB3 POSIX extensions, if the server has them and the options want them.
+fn with_names(share: Share, is_wanted: Option<bool>) -> io::Result<Share> {
+    if share.uses_posix() && is_wanted != Some(false) {
+        return Ok(share);
+    }
+    match (is_wanted, share.with_posix()) {
+        (Some(true), None) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the server does not have the SMB3 POSIX extensions; mount without the option posix",
+        )),
+        (None | Some(true), Some(posix)) => Ok(posix),
+        (None | Some(false), _) => Ok(share),
+    }
 }
 
 fn config(source: &str, options: &MountOptions, threads: usize) -> Config {

@@ -28,6 +28,8 @@ pub(crate) struct OpenFile {
     pub(crate) failures_seen: AtomicU64,
     /// Whether the program has written.
     pub(crate) has_written: AtomicBool,
+    /// Whether the open can change mode, owner and times.
+    pub(crate) may_change_owner: bool,
     /// The opens of the inode, with this one.
     pub(crate) opens: Arc<Opens>,
 }
@@ -49,6 +51,8 @@ pub(crate) struct Opens {
     pub(crate) held: Held,
     /// One task at a time appends, or asks for a lease.
     pub(crate) gate: Gate<()>,
+    /// Whether a write can clear bits of the mode: setuid or setgid.
+    pub(crate) clears_bits: AtomicBool,
 }
 
 #[derive(Default)]
@@ -72,6 +76,7 @@ impl Opens {
             directory: OnceLock::new(),
             held: Held::default(),
             gate: Gate::new(()),
+            clears_bits: AtomicBool::new(false),
         })
     }
 

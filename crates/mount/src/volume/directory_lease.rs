@@ -9,7 +9,6 @@ use smbeam_client::{AccessMask, LeaseState, OpenOptions, Wait as _};
 use super::Volume;
 use crate::handles::lock;
 use crate::leased::Leased;
-use crate::names::to_server;
 use crate::opens::Opens;
 use crate::options::Cache;
 
@@ -87,7 +86,7 @@ impl Volume {
     /// requests about the directory, which can wait for the server.
     fn end_directory_lease(&self, opens: &Opens) {
         if opens.directory().end() {
-            self.names.add(opens.ino);
+            self.name_invalidator.add(opens.ino);
         }
     }
 
@@ -124,12 +123,12 @@ impl Volume {
         if let (Ok(opens), Some(child)) = (self.opens(parent), self.child(parent, name)) {
             let is_directory = lock(&self.inodes).is_directory(child);
             opens.directory().add_stale(name.to_owned(), is_directory);
-            self.names.add(parent);
+            self.name_invalidator.add(parent);
         }
     }
 
     fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
-        let name = to_server(name).ok()?;
+        let name = self.names().to_server(name).ok()?;
         lock(&self.inodes).child(parent, &name)
     }
 
@@ -144,7 +143,7 @@ impl Volume {
         };
         let mut leases = Vec::new();
         if let Some((parent, name)) = parent {
-            let name = crate::names::to_kernel(&name)?;
+            let name = self.names().to_kernel(&name)?;
             let above = self.opens(parent).ok()?;
             leases.push(Leased::of(above.directory(), Some(&name))?);
         } else if ino != crate::inodes::ROOT {

@@ -6,19 +6,35 @@ use fuser::{Errno, FileType, RenameFlags};
 use smbeam_client::{Error, ErrorKind, OpenOptions, ReparsePoint, Share, Status};
 use wire::reparse::{self, NfsFile};
 
-use super::{Answer, Found, Volume};
+use super::{Answer, Caller, Found, Volume};
+use crate::attributes::Node;
 use crate::errno::errno;
 use crate::handles::lock;
 use crate::volume::open::attributes_of;
 
 impl Volume {
     /// Creates a directory.
-    pub(crate) async fn make_directory(&self, parent: u64, name: &OsStr) -> Answer<Found> {
+    pub(crate) async fn make_directory(
+        &self,
+        (parent, name): (u64, &OsStr),
+        new: (Caller, u32),
+    ) -> Answer<Found> {
         let (name, path) = self.named(parent, name)?;
-        let made = self.share.create_dir(&path).await;
-        made.map_err(|error| errno(&error))?;
-        let node = self.node(&path).await?;
+        let node = match self.share.uses_posix() {
+            true => self.create_posix(&path, new.1, true).await?,
+            false => {
+                let made = self.share.create_dir(&path).await;
+                made.map_err(|error| errno(&error))?;
+                self.node(&path).await?
+            }
+        };
+        let node = self.give((parent, &path), new, node).await?;
         self.found(parent, name, &node)
+    }
+
+    async fn create_posix(&self, path: &str, mode: u32, is_directory: bool) -> Answer<Node> {
+        let made = self.share.create_posix(path, mode, is_directory).await;
+        made.map(Node::new).map_err(|error| errno(&error))
     }
 
     /// Renames a file or directory, and replaces one at the new name unless the flags deny that.
@@ -49,6 +65,11 @@ impl Volume {
 
     /// Renames over the file or the empty directory at the new name.
     async fn replace(&self, (from, to): (&str, &str), new: (u64, &str)) -> Answer<()> {
+        if self.share.uses_posix() {
+            // The server replaces open files and empty directories.
+            let renamed = self.share.rename(from, to, true).await;
+            return renamed.map_err(|error| errno(&error));
+        }
         // A server does not replace an open file.
         let aside = self.move_aside(new.0, new.1).await?;
         let renamed = match self.share.rename(from, to, true).await {
@@ -82,12 +103,18 @@ impl Volume {
     }
 
     /// Creates a symbolic link.
-    pub(crate) async fn symlink(&self, parent: u64, name: &OsStr, target: &OsStr) -> Answer<Found> {
+    pub(crate) async fn symlink(
+        &self,
+        (parent, name): (u64, &OsStr),
+        caller: Caller,
+        target: &OsStr,
+    ) -> Answer<Found> {
         let (name, path) = self.named(parent, name)?;
         let target = target.to_str().ok_or(Errno::EILSEQ)?;
         let made = self.share.symlink(target, &path, false).await;
         made.map_err(|error| errno(&error))?;
         let node = self.node(&path).await?;
+        let node = self.give((parent, &path), (caller, 0), node).await?;
         self.found(parent, name, &node)
     }
 
@@ -104,18 +131,25 @@ impl Volume {
     /// Creates a regular or special file.
     pub(crate) async fn make_node(
         &self,
-        parent: u64,
-        name: &OsStr,
-        mode: u32,
+        (parent, name): (u64, &OsStr),
+        (caller, mode): (Caller, u32),
         device: u32,
     ) -> Answer<Found> {
         let (name, path) = self.named(parent, name)?;
-        match special(mode, device)? {
-            None => make_file(&self.share, &path, mode).await,
-            Some(file) => make_special(&self.share, &path, &file).await,
-        }
-        .map_err(|error| errno(&error))?;
-        let node = self.node(&path).await?;
+        let node = match special(mode, device)? {
+            None if self.share.uses_posix() => self.create_posix(&path, mode, false).await?,
+            None => {
+                let made = make_file(&self.share, &path, mode).await;
+                made.map_err(|error| errno(&error))?;
+                self.node(&path).await?
+            }
+            Some(file) => {
+                let made = make_special(&self.share, &path, &file, mode).await;
+                made.map_err(|error| errno(&error))?;
+                self.node(&path).await?
+            }
+        };
+        let node = self.give((parent, &path), (caller, mode), node).await?;
         self.found(parent, name, &node)
     }
 }
@@ -144,13 +178,17 @@ async fn make_file(share: &Share, path: &str, mode: u32) -> Result<(), Error> {
     share.open(path, &options).await?.close().await
 }
 
-async fn make_special(share: &Share, path: &str, file: &NfsFile) -> Result<(), Error> {
+async fn make_special(share: &Share, path: &str, file: &NfsFile, mode: u32) -> Result<(), Error> {
     let bytes = file.encode();
     let reparse::ReparsePoint { tag, guid, data } =
         reparse::ReparsePoint::decode(&bytes).expect("it was encoded here");
     let data = data.to_vec();
     let point = ReparsePoint { tag, guid, data };
-    share.create_reparse_point(path, &point, false).await
+    share.create_reparse_point(path, &point, false).await?;
+    match share.uses_posix() {
+        true => share.set_posix_mode(path, mode).await,
+        false => Ok(()),
+    }
 }
 
 /// Whether a rename can have failed because one of the files is a directory.

@@ -5,6 +5,7 @@ mod directory_lease;
 mod entries;
 mod keep;
 mod lock;
+mod new_owner;
 mod open;
 mod remove;
 mod set;
@@ -12,12 +13,14 @@ mod space;
 mod write_behind;
 mod xattr;
 
+pub(crate) use new_owner::Caller;
 pub(crate) use set::Wanted;
 pub(crate) use space::Sought;
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -35,7 +38,7 @@ use crate::inodes::Inodes;
 use crate::invalidator::Invalidator;
 use crate::kept::Kept;
 use crate::leased::{LEASED, Leased, QUIET};
-use crate::names::{join, to_server};
+use crate::names::{Names, join};
 use crate::opens::{OpenFile, Opens};
 use crate::options::{Cache, MountOptions};
 use crate::timer::Timer;
@@ -51,7 +54,7 @@ pub(crate) struct Volume {
     pub(crate) notifier: OnceLock<Notifier>,
     pub(crate) invalidator: Invalidator,
     /// Lets the kernel drop names.
-    pub(crate) names: Invalidator,
+    pub(crate) name_invalidator: Invalidator,
     /// The directories with leases, the oldest first.
     pub(crate) directory_leases: Mutex<VecDeque<Weak<Opens>>>,
     pub(crate) timer: Timer,
@@ -60,6 +63,9 @@ pub(crate) struct Volume {
     pub(crate) kept: Kept,
     /// Limits of held data.
     pub(crate) budget: Budget,
+    /// Whether the server has refused to give a file to another user, or rights on a file of
+    /// another user.
+    pub(crate) is_ordinary_user: AtomicBool,
 }
 
 /// The reply to a lookup, and to a request that makes a file.
@@ -126,7 +132,7 @@ impl Volume {
     /// The system refuses a thread.
     pub(crate) fn new(share: Share, base: &str, options: MountOptions) -> io::Result<Arc<Self>> {
         let (invalidator, queue) = Invalidator::new();
-        let (names, names_queue) = Invalidator::new();
+        let (name_invalidator, names_queue) = Invalidator::new();
         let volume = Arc::new(Self {
             share,
             options,
@@ -135,12 +141,13 @@ impl Volume {
             directories: Handles::default(),
             notifier: OnceLock::new(),
             invalidator,
-            names,
+            name_invalidator,
             directory_leases: Mutex::default(),
             timer: Timer::new()?,
             counters: Counters::default(),
             kept: Kept::default(),
             budget: Budget::default(),
+            is_ordinary_user: AtomicBool::new(false),
         });
         let dropping = Arc::downgrade(&volume);
         queue.start("mount-pages", move |ino| {
@@ -174,6 +181,14 @@ impl Volume {
         }
     }
 
+    /// The form of names on the server.
+    pub(crate) fn names(&self) -> Names {
+        match self.share.uses_posix() {
+            true => Names::Exact,
+            false => Names::Mapped,
+        }
+    }
+
     /// Path of an inode in the share.
     pub(crate) fn path(&self, ino: u64) -> Answer<String> {
         lock(&self.inodes).path(ino)
@@ -186,7 +201,7 @@ impl Volume {
 
     /// Name on the server and path of a name in a directory.
     pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Answer<(String, String)> {
-        let name = to_server(name)?;
+        let name = self.names().to_server(name)?;
         let directory = lock(&self.inodes).path(parent)?;
         let path = join(&directory, &name);
         Ok((name, path))
@@ -223,6 +238,7 @@ impl Volume {
     /// Takes note of a file, and of the reference to it that the kernel gets with the reply.
     pub(crate) fn found(&self, parent: u64, name: String, node: &Node) -> Answer<Found> {
         let bound = lock(&self.inodes).bind(&(parent, name), node.identity())?;
+        self.note_mode(bound.ino, node);
         let opens = self.opens(bound.ino)?;
         let mut node = *node;
         show_held(&mut node, &opens);
@@ -254,6 +270,7 @@ impl Volume {
         let opens = self.opens(ino)?;
         let leases = self.leases_of(ino);
         let mut node = self.node_of(ino).await?;
+        self.note_mode(ino, &node);
         show_held(&mut node, &opens);
         if handle.is_some() {
             self.before_read(&opens).await;
@@ -278,6 +295,7 @@ impl Volume {
                 let metadata = open.file.metadata().await;
                 let mut metadata = metadata.map_err(|error| errno(&error))?;
                 if path.is_err() {
+                    // The extensions report the remaining links themselves.
                     metadata.links = Some(0);
                 }
                 Ok(Node::new(metadata))

@@ -2,17 +2,23 @@
 
 use std::ffi::OsStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fuser::{Errno, FileHandle, FopenFlags, OpenAccMode, OpenFlags};
 use rustix::fs::OFlags;
-use smbeam_client::{File, FileAttributes, LeaseState, OpenOptions};
+use smbeam_client::{AccessMask, Error, File, FileAttributes, LeaseState, OpenOptions};
 
-use super::{Answer, EXCLUSIVE, Found, Volume};
+use super::new_owner::is_refusal;
+use super::{Answer, Caller, EXCLUSIVE, Found, Volume};
 use crate::attributes::Node;
 use crate::errno::errno;
 use crate::opens::{OpenFile, Opens};
 use crate::options::Cache;
+
+/// The rights of the owner of a file: to change mode, owner and times.
+const OWNER: AccessMask = AccessMask(
+    AccessMask::WRITE_DAC.0 | AccessMask::WRITE_OWNER.0 | AccessMask::FILE_WRITE_ATTRIBUTES.0,
+);
 
 /// A file that the kernel has open.
 pub(crate) struct Opened {
@@ -26,6 +32,7 @@ struct Access {
     is_readable: bool,
     is_writable: bool,
     is_append: bool,
+    may_change_owner: bool,
 }
 
 impl Access {
@@ -35,6 +42,7 @@ impl Access {
             is_readable: flags.acc_mode() != OpenAccMode::O_WRONLY,
             is_writable: flags.acc_mode() != OpenAccMode::O_RDONLY,
             is_append: has(OFlags::APPEND),
+            may_change_owner: false,
         }
     }
 
@@ -50,7 +58,7 @@ impl Access {
 impl Volume {
     /// Opens a file.
     pub(crate) async fn open(self: &Arc<Self>, ino: u64, flags: OpenFlags) -> Answer<Opened> {
-        let access = Access::of(flags);
+        let mut access = Access::of(flags);
         let path = self.path(ino)?;
         let opens = self.opens(ino)?;
         let was_protected = opens.holds(LeaseState::READ_CACHING);
@@ -58,31 +66,63 @@ impl Volume {
         if let Some(kept) = kept {
             return self.opened(&opens, kept.file.clone(), (access, was_protected));
         }
-        let file = self.share.open(&path, &self.open_options(access)).await;
+        let options = self.open_options(access);
+        let file = self.open_owned(&path, &options, &mut access).await;
         let file = file.map_err(|error| errno(&error))?;
         learn_size(&opens, &file);
         self.opened(&opens, file, (access, was_protected))
+    }
+
+    /// Opens a path. An open for writing gets the rights of the owner of the file too, if the user
+    /// has them: then fchmod(2) and the like use the open, and it works for a removed file. An open
+    /// for reading is without them, so that the client can open the file again after a loss of its
+    /// connection.
+    async fn open_owned(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        access: &mut Access,
+    ) -> Result<File, Error> {
+        let is_ordinary_user = self.is_ordinary_user.load(Ordering::Relaxed);
+        if is_ordinary_user || !access.is_writable || !self.share.uses_posix() {
+            return self.share.open(path, options).await;
+        }
+        let opened = self.share.open(path, &options.clone().access(OWNER)).await;
+        match opened {
+            Err(error) if is_refusal(&error) => {
+                let file = self.share.open(path, options).await?;
+                // Only the rights of an owner were refused.
+                self.is_ordinary_user.store(true, Ordering::Relaxed);
+                Ok(file)
+            }
+            opened => {
+                access.may_change_owner = opened.is_ok();
+                opened
+            }
+        }
     }
 
     /// Creates a file and opens it.
     pub(crate) async fn create(
         self: &Arc<Self>,
         (parent, name): (u64, &OsStr),
-        mode: u32,
+        (caller, mode): (Caller, u32),
         flags: OpenFlags,
     ) -> Answer<(Found, Opened)> {
-        let access = Access::of(flags);
+        let mut access = Access::of(flags);
         let is_new = OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::EXCL);
         let (name, path) = self.named(parent, name)?;
-        let options = self
-            .open_options(access)
-            .create(true)
-            .create_new(is_new)
-            .attributes(attributes_of(mode));
-        let file = self.share.open(&path, &options).await;
+        let mut options = self.open_options(access).create(true).create_new(is_new);
+        options = match self.share.uses_posix() {
+            true => options.posix(mode),
+            false => options.attributes(attributes_of(mode)),
+        };
+        let file = self.open_owned(&path, &options, &mut access).await;
         let file = file.map_err(|error| errno(&error))?;
         let metadata = file.metadata().await.map_err(|error| errno(&error))?;
-        let found = self.found(parent, name, &Node::new(metadata))?;
+        let node = Node::new(metadata);
+        let node = self.give((parent, &path), (caller, mode), node).await?;
+        let found = self.found(parent, name, &node)?;
         let ino = found.attributes.ino.0;
         let opened = self.opens(ino);
         let opened = opened.and_then(|opens| {
@@ -122,6 +162,7 @@ impl Volume {
             is_append: access.is_append,
             has_written: AtomicBool::new(false),
             failures_seen: AtomicU64::new(opens.held.failures()),
+            may_change_owner: access.may_change_owner,
             opens: Arc::clone(opens),
         });
         let handle = self.files.add(Arc::clone(&open))?;

@@ -2,7 +2,8 @@
 //!
 //! A server keeps the name of a removed file until its last open closes. So a file that programs of
 //! this machine have open gets another name first, and the server removes that one with the last
-//! close. It does so even if this client ends.
+//! close. It does so even if this client ends. With the SMB3 POSIX extensions the server removes
+//! names at once.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,13 @@ impl Volume {
     pub(crate) async fn unlink(&self, parent: u64, name: &OsStr) -> Answer<()> {
         let (name, path) = self.named(parent, name)?;
         self.release_kept_at(parent, &name).await;
+        if self.share.uses_posix() {
+            // The name goes at once, and open files stay.
+            let removed = self.share.remove_file(&path).await;
+            removed.map_err(|error| errno(&error))?;
+            lock(&self.inodes).unlinked(parent, &name);
+            return Ok(());
+        }
         match self.move_aside(parent, &name).await? {
             Some(aside) => aside.remove().await,
             None => self.remove_file(&path).await?,

@@ -1,12 +1,14 @@
 //! Changes of attributes: length, times, mode and owner.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{Errno, FileHandle};
-use smbeam_client::{AccessMask, Changes, File, FileAttributes, OpenOptions};
+use smbeam_client::{AccessMask, Changes, Error, File, FileAttributes, OpenOptions};
 
-use super::{Answer, Shown, Volume};
+use super::{Answer, Caller, Shown, Volume};
 use crate::errno::errno;
+use crate::opens::OpenFile;
 
 /// The changes of one request. `None` leaves a value as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,14 +25,24 @@ impl Volume {
     /// Changes attributes, and returns all of them.
     pub(crate) async fn set(
         &self,
-        ino: u64,
+        (ino, caller): (u64, Caller),
         handle: Option<FileHandle>,
-        wanted: Wanted,
+        mut wanted: Wanted,
     ) -> Answer<Shown> {
-        self.set_owner(&wanted)?;
         // A later WRITE would change the time of the last write.
         self.flush_inode(ino).await;
+        if self.share.uses_posix() {
+            self.change_owner(ino, &wanted).await?;
+            if let Some(mode) = wanted.mode.take() {
+                self.set_mode(ino, mode).await?;
+            }
+        } else {
+            self.check_owner(&wanted)?;
+        }
         if let Some(size) = wanted.size {
+            if caller.uid != 0 {
+                self.clear_special_bits(ino).await?;
+            }
             self.set_len(ino, handle, size).await?;
             self.has_size(ino, size);
         }
@@ -38,8 +50,35 @@ impl Volume {
         self.attributes(ino, None).await
     }
 
-    /// The server has no owners that the mount shows, so a change of them fails.
-    fn set_owner(&self, wanted: &Wanted) -> Answer<()> {
+    /// Changes owner and group by the SMB3 POSIX extensions.
+    async fn change_owner(&self, ino: u64, wanted: &Wanted) -> Answer<()> {
+        let &Wanted { uid, gid, .. } = wanted;
+        if uid.is_none() && gid.is_none() {
+            return Ok(());
+        }
+        let done = match self.owned(ino)? {
+            Some(open) => open.file.set_posix_owner(uid, gid).await,
+            None => self.share.set_posix_owner(&self.path(ino)?, uid, gid).await,
+        };
+        done.map_err(|error| not_the_owner(&error))
+    }
+
+    /// Changes the permissions by the SMB3 POSIX extensions.
+    pub(super) async fn set_mode(&self, ino: u64, mode: u32) -> Answer<()> {
+        let done = match self.owned(ino)? {
+            Some(open) => open.file.set_posix_mode(mode).await,
+            None => self.share.set_posix_mode(&self.path(ino)?, mode).await,
+        };
+        done.map_err(|error| not_the_owner(&error))
+    }
+
+    /// An open with the rights of the owner. It breaks no lease.
+    fn owned(&self, ino: u64) -> Answer<Option<Arc<OpenFile>>> {
+        Ok(self.opens(ino)?.find(|open| open.may_change_owner))
+    }
+
+    /// Without the extensions the mount shows no owners of the server, so a change of them fails.
+    fn check_owner(&self, wanted: &Wanted) -> Answer<()> {
         let is_same = |id: Option<u32>, shown| id.is_none_or(|id| id == shown);
         match is_same(wanted.uid, self.options.uid) && is_same(wanted.gid, self.options.gid) {
             true => Ok(()),
@@ -110,5 +149,13 @@ impl Volume {
             _ => now.without(FileAttributes::READONLY),
         };
         Ok((wanted != now).then_some(wanted))
+    }
+}
+
+/// chmod(2) and chown(2) fail with EPERM for another user than the owner.
+fn not_the_owner(error: &Error) -> Errno {
+    match errno(error) {
+        error if error == Errno::EACCES => Errno::EPERM,
+        error => error,
     }
 }

@@ -1,0 +1,153 @@
+//! The owner of new files, and bits of the mode that a change of the file clears.
+//!
+//! The server gives a new file to the user of the session. If that is root, the mount gives it to
+//! the user of the program, as a local file system does.
+
+use std::sync::atomic::Ordering;
+
+use fuser::{FileType, INodeNo, Request};
+use smbeam_client::{Error, Metadata, Status};
+
+use super::{Answer, Volume};
+use crate::attributes::Node;
+use crate::errno::errno;
+
+/// Setuid, setgid and sticky.
+const SPECIAL: u32 = 0o7000;
+const SETUID: u32 = 0o4000;
+const SETGID: u32 = 0o2000;
+/// Permission of the group to execute. Without it, setgid has another meaning.
+const GROUP_EXECUTES: u32 = 0o010;
+
+/// The user of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl Caller {
+    pub(crate) fn of(request: &Request) -> Self {
+        Self {
+            uid: request.uid(),
+            gid: request.gid(),
+        }
+    }
+}
+
+impl Volume {
+    /// Gives the new file of a path to the caller, with the special bits of `mode`. Returns the
+    /// file as it is then.
+    pub(super) async fn give(
+        &self,
+        (parent, path): (u64, &str),
+        (caller, mode): (Caller, u32),
+        node: Node,
+    ) -> Answer<Node> {
+        let Some(unix) = node.metadata.unix else {
+            return Ok(node);
+        };
+        let (uid, gid) = self.owner_to_set(parent, caller, &node).await?;
+        let has_other_owner = uid.is_some() || gid.is_some();
+        if has_other_owner {
+            match self.share.set_posix_owner(path, uid, gid).await {
+                Err(error) if is_refusal(&error) => {
+                    self.is_ordinary_user.store(true, Ordering::Relaxed);
+                }
+                done => done.map_err(|error| errno(&error))?,
+            }
+        }
+        let inherited = unix.permissions() & SETGID;
+        let wanted = unix.permissions() & !SPECIAL | mode & SPECIAL | inherited;
+        let is_file = node.kind != FileType::Directory;
+        // A change of the owner clears setuid and setgid of files.
+        let has_lost = has_other_owner && is_file && wanted & (SETUID | SETGID) != 0;
+        let needs_mode = wanted != unix.permissions() || has_lost;
+        if needs_mode {
+            let done = self.share.set_posix_mode(path, wanted).await;
+            done.map_err(|error| errno(&error))?;
+        }
+        match has_other_owner || needs_mode {
+            true => self.node(path).await,
+            false => Ok(node),
+        }
+    }
+
+    /// The owner and the group that a new file must get.
+    async fn owner_to_set(
+        &self,
+        parent: u64,
+        caller: Caller,
+        node: &Node,
+    ) -> Answer<(Option<u32>, Option<u32>)> {
+        let Some(unix) = node.metadata.unix else {
+            return Ok((None, None));
+        };
+        if self.is_ordinary_user.load(Ordering::Relaxed) {
+            return Ok((None, None));
+        }
+        let uid = Some(caller.uid).filter(|uid| unix.uid() != Some(*uid));
+        let mut gid = Some(caller.gid).filter(|gid| unix.gid() != Some(*gid));
+        if gid.is_some() && self.gives_its_group(parent).await? {
+            gid = None;
+        }
+        Ok((uid, gid))
+    }
+
+    /// Whether new files in a directory get its group. inode(7)
+    async fn gives_its_group(&self, directory: u64) -> Answer<bool> {
+        let unix = self.node_of(directory).await?.metadata.unix;
+        Ok(unix.is_some_and(|unix| unix.mode & SETGID != 0))
+    }
+
+    /// Takes note of the mode of an inode.
+    pub(crate) fn note_mode(&self, ino: u64, node: &Node) {
+        if let (Some(unix), Ok(opens)) = (node.metadata.unix, self.opens(ino)) {
+            let may_clear = cleared(&node.metadata).is_some() && node.kind != FileType::Directory;
+            opens.clears_bits.store(may_clear, Ordering::Relaxed);
+            tracing::trace!(ino, mode = unix.mode, "attributes");
+        }
+    }
+
+    /// Clears setuid and setgid before a program without the right to keep them writes to a file.
+    /// FUSE_HANDLE_KILLPRIV_V2
+    pub(crate) async fn clear_special_bits(&self, ino: u64) -> Answer<()> {
+        let opens = self.opens(ino)?;
+        if !opens.clears_bits.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let node = self.node_of(ino).await?;
+        if let Some(mode) = cleared(&node.metadata) {
+            self.set_mode(ino, mode).await?;
+        }
+        opens.clears_bits.store(false, Ordering::Relaxed);
+        // The kernel can have the old mode for the time of its attributes.
+        if let Some(notifier) = self.notifier.get()
+            && let Err(error) = notifier.inval_inode(INodeNo(ino), -1, 0)
+        {
+            tracing::debug!(ino, %error, "the kernel did not drop the attributes");
+        }
+        Ok(())
+    }
+}
+
+/// The permissions of a file after a write of an ordinary user, if they differ.
+fn cleared(metadata: &Metadata) -> Option<u32> {
+    let mode = metadata.unix?.permissions();
+    let setgid = match mode & GROUP_EXECUTES {
+        0 => 0,
+        _ => SETGID,
+    };
+    let left = mode & !(SETUID | setgid);
+    (left != mode).then_some(left)
+}
+
+/// Whether the user of the session lacks a right that root has.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    let refusals = [
+        Status::ACCESS_DENIED,
+        Status::INVALID_OWNER,
+        Status::PRIVILEGE_NOT_HELD,
+    ];
+    error.status().is_some_and(|it| refusals.contains(&it))
+}
