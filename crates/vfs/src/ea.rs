@@ -63,6 +63,14 @@ pub(crate) enum Names {
 }
 
 impl Names {
+    /// The comparison for an open. `is_exact`: it is one of the SMB3 POSIX extensions.
+    pub(crate) fn of(is_exact: bool) -> Self {
+        match is_exact {
+            true => Self::Exact,
+            false => Self::Folded,
+        }
+    }
+
     /// Whether an attribute has this name.
     pub(crate) fn are_same(self, ea: &Ea, name: &[u8]) -> bool {
         match self {

@@ -1,8 +1,9 @@
 //! Extended attributes of Windows, stored as Samba does: the attribute `NAME` is the extended
 //! attribute `user.NAME` of the file, with the value as it is. The flag NEED_EA is not stored.
 //!
-//! Names of other classes, names that Windows does not allow, reserved names and empty values are
-//! not visible to clients.
+//! Names of other classes, names that Windows does not allow and reserved names are not visible to
+//! clients. Empty values are visible to opens of the SMB3 POSIX extensions alone. No client can set
+//! them: an empty value in a request removes the attribute, in Samba too.
 
 use proto::ea::{Ea, LIST_MAX};
 use rustix::fs::{XattrFlags, fstatvfs};
@@ -29,15 +30,16 @@ const INLINE_CHANGES_MAX: usize = 16;
 const READ_MAX: usize = 4 * LIST_MAX;
 
 /// The attributes of a file. The core has checked the right to read them.
-pub(super) fn query(of: FileRef<'_>, effort: Effort) -> Step<Vec<Ea>> {
+pub(super) fn query(of: FileRef<'_>, names: Names, effort: Effort) -> Step<Vec<Ea>> {
     if !can_have_attributes(of)? {
         return Ok(Vec::new());
     }
+    let shows_empty = names == Names::Exact;
     let found = or_as_server(of.token, || {
-        let names = xattr::list(of)?;
+        let list = xattr::list(of)?;
         match effort {
-            Effort::Cached if names.len() > INLINE_NAMES_MAX => Ok(None),
-            _ => read_all(of, &names).map(Some),
+            Effort::Cached if list.len() > INLINE_NAMES_MAX => Ok(None),
+            _ => read_all(of, &list, shows_empty).map(Some),
         }
     });
     match found {
@@ -55,7 +57,7 @@ pub(super) fn set(of: FileRef<'_>, changes: &[Ea], names: Names, effort: Effort)
     if !can_have_attributes(of)? {
         return Err(Status::EAS_NOT_SUPPORTED.into());
     }
-    let mut eas = query(of, effort)?;
+    let mut eas = query(of, names, effort)?;
     ea::check(&eas, changes, names)?;
     for change in changes {
         let known = (eas.iter()).find(|ea| names.are_same(ea, &change.name));
@@ -80,14 +82,15 @@ fn can_have_attributes(of: FileRef<'_>) -> Step<bool> {
     Ok(of.volume.stores_attributes && supports_attributes(&stat))
 }
 
-fn read_all(of: FileRef<'_>, names: &[u8]) -> Result<Vec<Ea>, Errno> {
+fn read_all(of: FileRef<'_>, names: &[u8], shows_empty: bool) -> Result<Vec<Ea>, Errno> {
     let mut eas = Vec::new();
     let mut left = READ_MAX;
     for name in names.split(|byte| *byte == 0) {
         let Some(shown) = shown_name(name) else {
             continue;
         };
-        let Some(value) = read(of, name)? else {
+        let value = read(of, name)?.filter(|value| shows_empty || !value.is_empty());
+        let Some(value) = value else {
             continue;
         };
         let ea = Ea {
@@ -111,7 +114,7 @@ fn shown_name(name: &[u8]) -> Option<&[u8]> {
     is_shown.then_some(name)
 }
 
-/// The value of an attribute; `None` if it has gone, is empty, or is longer than a client can read.
+/// The value of an attribute; `None` if it has gone or is longer than a client can read.
 fn read(of: FileRef<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
     let get = |value: &mut [u8]| xattr::get(of, name, value);
     let mut value = vec![0; 256];
@@ -123,7 +126,7 @@ fn read(of: FileRef<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
         length => length,
     };
     match length {
-        Ok(0) | Err(Errno::NODATA | Errno::RANGE) => Ok(None),
+        Err(Errno::NODATA | Errno::RANGE) => Ok(None),
         Ok(length) => {
             value.truncate(length);
             value.shrink_to_fit();

@@ -367,13 +367,12 @@ impl Posix {
             Operation::LookUp { path } => self.look_up(path, run),
             Operation::ReadDirectory(plan) => self.read_directory(file, plan, run),
             Operation::ReadHandle => handle::read(file).map(Outcome::Handle),
-            Operation::QueryEas => Ok(Outcome::Eas(ea::query(file.file_ref(), run.effort)?)),
+            Operation::QueryEas => {
+                let eas = ea::query(file.file_ref(), Names::of(file.is_exact), run.effort)?;
+                Ok(Outcome::Eas(eas))
+            }
             Operation::SetEas { eas } => {
-                let names = match file.is_exact {
-                    true => Names::Exact,
-                    false => Names::Folded,
-                };
-                ea::set(file.file_ref(), eas, names, run.effort)?;
+                ea::set(file.file_ref(), eas, Names::of(file.is_exact), run.effort)?;
                 self.stat(file, run)
             }
             Operation::QueryQuotas(selection) => self.query_quotas(file, selection, run.effort),

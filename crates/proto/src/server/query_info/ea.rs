@@ -77,7 +77,7 @@ impl Selection {
         max_len: usize,
     ) -> Result<(Status, Vec<u8>), Status> {
         if let From::Names(names) = &self.from {
-            let (status, _, bytes) = self.fill(named(names, eas), max_len)?;
+            let (status, _, bytes) = self.fill(named(names, eas, open.is_posix), max_len)?;
             return Ok((status, bytes));
         }
         if eas.is_empty() {
@@ -142,17 +142,21 @@ fn as_pair(ea: &Ea) -> (&[u8], &[u8]) {
 }
 
 /// The attributes with these names: each name once. The value of a name that the file does not have
-/// is empty.
-fn named<'a>(names: &'a [Vec<u8>], eas: &'a [Ea]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+/// is empty. `is_exact`: names that differ in case are different.
+fn named<'a>(
+    names: &'a [Vec<u8>],
+    eas: &'a [Ea],
+    is_exact: bool,
+) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    let fold = move |name: &[u8]| match is_exact {
+        true => name.to_vec(),
+        false => name.to_ascii_uppercase(),
+    };
     // Of two names that differ only in case, the first one counts, as for a change.
-    let by_name: BTreeMap<_, _> = eas
-        .iter()
-        .rev()
-        .map(|ea| (ea.name.to_ascii_uppercase(), ea))
-        .collect();
+    let by_name: BTreeMap<_, _> = eas.iter().rev().map(|ea| (fold(&ea.name), ea)).collect();
     let mut seen = BTreeSet::new();
     names.iter().filter_map(move |name| {
-        let folded = name.to_ascii_uppercase();
+        let folded = fold(name);
         let found = by_name.get(&folded).copied();
         let is_new = seen.insert(folded);
         is_new.then(|| found.map_or((name.as_slice(), &[][..]), as_pair))
