@@ -62,6 +62,7 @@ mod spellings;
 mod stat;
 mod streams;
 mod unfinished;
+mod unix_owners;
 mod volume;
 mod walk;
 mod xattr;

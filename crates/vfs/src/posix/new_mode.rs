@@ -10,25 +10,29 @@ use rustix::fs::{Mode, fchmod, getxattr};
 use rustix::io::Errno;
 
 use super::directory::Directory;
-use super::stat::{Stat, by_descriptor};
+use super::stat::{Stat, by_descriptor, stat};
 use crate::security::DEFAULT_LIST;
 
 /// The bits of a mode that chmod(2) sets.
 const ALL: u32 = 0o7777;
+/// The bit of a directory that hands its group down to new files.
+pub(super) const SET_GROUP_ID: u32 = 0o2000;
 /// The permissions of owner, group and others.
 const PERMISSIONS: u32 = 0o777;
 /// The permissions of the owner, which a new directory has until its mode is corrected: the server
 /// opens it with the credentials of the user.
 pub(super) const OWNER: u32 = 0o700;
 
-/// Corrects the mode of a new file. `wanted` has the permission bits that the client sent.
+/// Corrects the mode of a new file. `made`: the attributes that it was created with; a change of
+/// the owner since then may have removed bits. `wanted` has the permission bits that the client
+/// sent.
 pub(super) fn correct(
     fd: &OwnedFd,
-    stat: &Stat,
+    made: &Stat,
     parent: &Directory,
     wanted: u32,
 ) -> Result<(), Errno> {
-    let is = u32::from(stat.0.stx_mode) & ALL;
+    let is = u32::from(made.0.stx_mode) & ALL;
     let is_reduced = wanted & PERMISSIONS & !is != 0;
     let permissions = match is_reduced && !has_default_list(parent) {
         true => wanted & PERMISSIONS,
@@ -36,7 +40,7 @@ pub(super) fn correct(
     };
     // A directory inherits the set-group-id bit; the kernel decides about the others.
     let mode = permissions | is & ALL & !PERMISSIONS;
-    match mode == is {
+    match mode == u32::from(stat(fd)?.0.stx_mode) & ALL {
         true => Ok(()),
         false => fchmod(fd, Mode::from_raw_mode(mode)),
     }

@@ -588,11 +588,6 @@ impl Posix {
     ) -> Step<Option<SecurityDescriptor>> {
         let may_keep = self.descriptor_reserve.check(fd);
         may_keep.map_err(|errno| status(errno, Context::Open))?;
-        if let Some(PosixOpen { mode }) = plan.posix {
-            let corrected =
-                stat(fd).and_then(|stat| new_mode::correct(fd, &stat, &parent.directory, mode));
-            corrected.map_err(|errno| status(errno, Context::Attributes))?;
-        }
         let kind = match plan.kind {
             KindWanted::Directory => FileKind::Directory,
             KindWanted::Any | KindWanted::File => FileKind::File,
@@ -612,8 +607,37 @@ impl Posix {
             attributes: Some(stored),
             created: Some(super::basic::now()),
         };
+        if let Some(posix) = plan.posix {
+            self.furnish_posix(plan, posix, file_ref, parent)?;
+        }
         keep(file_ref, info);
+        // With a service account, descriptors alone decide, those of POSIX clients too.
+        if plan.posix.is_some() && !self.has_service_account() {
+            return Ok(None);
+        }
         self.secure(plan, file_ref, inherits, run)
+    }
+}
+
+impl Posix {
+    /// Sets owner and mode of a new file of a POSIX client. The mode comes last: a change of the
+    /// owner removes bits.
+    fn furnish_posix(
+        &self,
+        plan: &OpenPlan,
+        PosixOpen { mode }: PosixOpen,
+        file: FileRef<'_>,
+        parent: &Parent,
+    ) -> Step<()> {
+        let failed = |errno| status(errno, Context::Attributes);
+        let made = stat(file.fd).map_err(failed)?;
+        let sent = plan.security.as_deref();
+        if let Some(descriptor) = sent.filter(|_| !self.has_service_account()) {
+            let hands_down_group = u32::from(parent.stat.0.stx_mode) & new_mode::SET_GROUP_ID != 0;
+            self.own_new(file, descriptor, hands_down_group)?;
+        }
+        let corrected = new_mode::correct(file.fd, &made, &parent.directory, mode);
+        Ok(corrected.map_err(failed)?)
     }
 }
 

@@ -24,6 +24,7 @@ use super::directory::Run;
 use super::file::OpenFile;
 use super::file_ref::FileRef;
 use super::stat::{as_server, or_as_server, stat};
+use super::unix_owners::{is_chown, rest_of_chown};
 use super::xattr;
 use crate::Step;
 use crate::accounts::{self, Accounts};
@@ -158,6 +159,16 @@ impl Posix {
         change: &SecurityChange,
         run: Run<'_>,
     ) -> Step<Outcome> {
+        if file.is_exact && is_chown(change) && !self.has_service_account() {
+            self.change_unix_owners(file.file_ref(), change)?;
+            let parts = rest_of_chown(change);
+            if !parts.is_empty() {
+                let descriptor = change.descriptor.clone();
+                let rest = SecurityChange { parts, descriptor };
+                self.change_security(file.file_ref(), &rest, run)?;
+            }
+            return Ok(Outcome::Done);
+        }
         self.change_security(file.file_ref(), change, run)?;
         Ok(Outcome::Done)
     }

@@ -14,6 +14,7 @@ mod identities;
 mod large_streams;
 mod many_streams;
 mod mounts;
+mod posix_opens;
 mod samba;
 #[path = "../behaviour/share.rs"]
 mod share;
