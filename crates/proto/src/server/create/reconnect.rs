@@ -35,8 +35,9 @@ pub(crate) struct Attempt {
     reconnect: Reconnect,
     /// LeaseKey of the lease context.
     lease_key: Option<Guid>,
-    /// The name in the request.
+    /// The name in the request, and the same name in a POSIX open.
     path: Result<SharePath, Status>,
+    posix_path: Result<SharePath, Status>,
     /// When the wait for the former session of the open ends.
     deadline: Instant,
 }
@@ -69,6 +70,7 @@ pub(super) fn begin(
         reconnect,
         lease_key: lease_key(request)?,
         path: SharePath::from_wire(request.name),
+        posix_path: SharePath::from_posix_wire(request.name),
         deadline: context.now.instant.after(OLD_CONNECTION_TIMEOUT),
     };
     attempt.run(context)
@@ -165,8 +167,16 @@ impl Attempt {
         if self.lease_key.is_none() {
             return Ok(());
         }
-        let path = self.path.as_ref().map_err(|status| *status)?;
-        let is_same = |open: SharePath| is_same_name(open.as_str(), path.as_str());
+        // The open stays one of the SMB3 POSIX extensions, without their context in the request.
+        let path = match open.is_posix {
+            true => &self.posix_path,
+            false => &self.path,
+        };
+        let path = path.as_ref().map_err(|status| *status)?;
+        let is_same = |at: SharePath| match open.is_posix {
+            true => at == *path,
+            false => is_same_name(at.as_str(), path.as_str()),
+        };
         match files.path(open.key, open.file).is_some_and(is_same) {
             true => Ok(()),
             false => Err(Status::INVALID_PARAMETER),
