@@ -19,6 +19,7 @@ use crate::server::fsa::file_locks::Wanted;
 use crate::server::lock_sequence::{Sequence, Waiting};
 use crate::server::notices::{Notices, Waiter};
 use crate::server::open::{Open, malformed};
+use crate::server::write::WRITES;
 
 /// Rights of which an open needs one to lock: otherwise a user without read access could keep all
 /// others from reading. Windows asks for as much: LockFileEx.
@@ -72,10 +73,13 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
         return Ok(succeed(&open, sequence));
     }
     let (wanted, may_wait) = wanted(&request.locks)?;
-    check_open(&open)?;
+    check_open(&open, &wanted)?;
     let limits = &context.server.config.limits;
     open.lock_charge.lock().grow(wanted.len())?;
-    let granted = open.locks.lock(open.file, &wanted, limits);
+    let mut notices = Notices::new();
+    let owner = open.lock_owner();
+    let granted = open.locks.lock(owner, &wanted, limits, &mut notices);
+    context.post(notices);
     count_locks(&open);
     match granted {
         Ok(()) => locked(context, &open, sequence),
@@ -115,13 +119,18 @@ fn check_expiry(context: &Context<'_>, is_unlock: bool) -> Result<(), Status> {
     Ok(())
 }
 
-/// Samba refuses a directory with this status, \[MS-FSA\] 2.1.5.8 with INVALID_PARAMETER.
-fn check_open(open: &Open) -> Result<(), Status> {
+/// Samba refuses a directory with this status, \[MS-FSA\] 2.1.5.8 with INVALID_PARAMETER. An
+/// exclusive lock of a POSIX open needs the right to write, as fcntl(2) does.
+fn check_open(open: &Open, wanted: &[Wanted]) -> Result<(), Status> {
     if open.is_directory {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
     if !open.granted.intersects(DATA) {
         return Err(Status::ACCESS_DENIED);
+    }
+    let is_exclusive = wanted.iter().any(|(_, kind)| *kind == LockKind::Exclusive);
+    if open.is_posix && is_exclusive && !open.granted.intersects(WRITES) {
+        return Err(Status::INVALID_HANDLE);
     }
     Ok(())
 }
@@ -156,11 +165,13 @@ fn unlock(context: &mut Context<'_>, open: &Open, elements: &[LockElement]) -> R
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
     let mut notices = Notices::new();
+    let (owner, limits) = (open.lock_owner(), &context.server.config.limits);
     let result = elements.iter().try_for_each(|element| {
         if element.flags != LockFlags::UNLOCK {
             return Err(Status::INVALID_PARAMETER);
         }
-        open.locks.unlock(open.file, range(element)?, &mut notices)
+        let range = range(element)?;
+        open.locks.unlock(owner, range, limits, &mut notices)
     });
     context.post(notices);
     count_locks(open);
@@ -188,7 +199,10 @@ fn wait(
     // While the open is locked, so that a replay finds the request in both tables or in none.
     let mut state = open.state.lock();
     open.lock_charge.lock().grow(1)?;
-    let is_granted = open.locks.lock_or_wait(open.file, wanted, waiter, limits);
+    let (owner, mut notices) = (open.lock_owner(), Notices::new());
+    let locks = &open.locks;
+    let is_granted = locks.lock_or_wait(owner, wanted, waiter, limits, &mut notices);
+    context.post(notices);
     count_locks(&open);
     let is_granted = is_granted?;
     if let (Some(sequence), false) = (sequence, is_granted) {

@@ -15,8 +15,8 @@ use crate::server::app_instances::InstanceEntry;
 use crate::server::channel_sequence::ChannelSequence;
 use crate::server::config::{Share, SyncPolicy};
 use crate::server::durability::Durability;
-use crate::server::fsa::byte_range::{ByteRange, RangeAccess};
-use crate::server::fsa::file_locks::FileLocks;
+use crate::server::fsa::byte_range::{ByteRange, LockFlavor, RangeAccess};
+use crate::server::fsa::file_locks::{FileLocks, LockOwner};
 use crate::server::ledger::{Charge, User};
 use crate::server::lock_sequence::LockSequences;
 use crate::server::quota::QuotaGuard;
@@ -210,6 +210,17 @@ impl Open {
         Ok(())
     }
 
+    /// The open as the owner of byte-range locks.
+    pub(crate) fn lock_owner(&self) -> LockOwner {
+        LockOwner {
+            open: self.file,
+            flavor: match self.is_posix {
+                true => LockFlavor::Posix,
+                false => LockFlavor::Windows,
+            },
+        }
+    }
+
     /// Checks that byte-range locks permit to read or write a range. Every access to data calls
     /// this first. Without any lock on the stream it costs one atomic load.
     /// \[MS-FSA\] 2.1.4.10
@@ -223,7 +234,7 @@ impl Open {
             return Ok(());
         }
         let range = ByteRange::clamped(offset, length);
-        self.locks.check(self.file, access, range)
+        self.locks.check(self.lock_owner(), access, range)
     }
 
     /// The settable flags of FileModeInformation. \[MS-FSA\] 2.1.5.15.8

@@ -5,10 +5,21 @@
 //! of two that their length reaches. All overlapping ranges then start within a known stretch, one
 //! for each power that occurs.
 
+mod posix;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::file::LocalOpen;
+
+/// How the locks of an open behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockFlavor {
+    /// As \[MS-FSA\] has it: each lock is unlocked as it was locked, and binds reads and writes.
+    Windows,
+    /// As fcntl(2) has it, for opens of the SMB3 POSIX extensions.
+    Posix,
+}
 
 /// A range of bytes that ends at offset 2^64 - 1 at the latest. It may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +60,8 @@ struct Owned {
     locks: BTreeMap<(LockKind, ByteRange), usize>,
     /// Locks in all.
     count: usize,
+    /// Whether the open is one of the SMB3 POSIX extensions.
+    is_posix: bool,
 }
 
 /// Ranges and their owners, each once.

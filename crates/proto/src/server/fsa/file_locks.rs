@@ -15,11 +15,18 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use spin::Mutex;
 use wire::Status;
 
-use super::byte_range::{ByteRange, ByteRangeLocks, LockKind, RangeAccess};
+use super::byte_range::{ByteRange, ByteRangeLocks, LockFlavor, LockKind, RangeAccess};
 use crate::file::LocalOpen;
 use crate::notice::Notice;
 use crate::server::config::Limits;
 use crate::server::notices::{Notices, Waiter};
+
+/// An open that locks, reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LockOwner {
+    pub(crate) open: LocalOpen,
+    pub(crate) flavor: LockFlavor,
+}
 
 /// A requested lock.
 pub(crate) type Wanted = (ByteRange, LockKind);
@@ -43,7 +50,7 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     waiter: Waiter,
-    owner: LocalOpen,
+    owner: LockOwner,
     wanted: Wanted,
 }
 
@@ -61,26 +68,35 @@ impl FileLocks {
     /// Whether an open may read or write a range.
     pub(crate) fn check(
         &self,
-        owner: LocalOpen,
+        owner: LockOwner,
         access: RangeAccess,
         range: ByteRange,
     ) -> Result<(), Status> {
-        if !self.is_empty() && self.state.lock().locks.forbids(owner, range, access) {
-            return Err(Status::FILE_LOCK_CONFLICT);
+        if self.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let locks = &self.state.lock().locks;
+        let is_forbidden = match owner.flavor {
+            LockFlavor::Windows => locks.forbids(owner.open, range, access),
+            LockFlavor::Posix => locks.forbids_posix(owner.open, range, access),
+        };
+        match is_forbidden {
+            true => Err(Status::FILE_LOCK_CONFLICT),
+            false => Ok(()),
+        }
     }
 
-    /// Grants all locks, or none.
+    /// Grants all locks, or none. A POSIX lock that replaces another one may let others have
+    /// theirs.
     pub(crate) fn lock(
         &self,
-        owner: LocalOpen,
+        owner: LockOwner,
         wanted: &[Wanted],
         limits: &Limits,
+        notices: &mut Notices,
     ) -> Result<(), Status> {
         let mut state = self.state.lock();
-        state.check_room(owner, wanted.len(), limits)?;
-        let granted = state.lock_all(owner, wanted);
+        let granted = state.lock(owner, wanted, limits, notices);
         self.note(&state);
         granted
     }
@@ -88,35 +104,47 @@ impl FileLocks {
     /// Grants a lock, or lets the request wait for it. Whether it is granted.
     pub(crate) fn lock_or_wait(
         &self,
-        owner: LocalOpen,
+        owner: LockOwner,
         wanted: Wanted,
         waiter: Waiter,
         limits: &Limits,
+        notices: &mut Notices,
     ) -> Result<bool, Status> {
         let mut state = self.state.lock();
-        state.check_room(owner, 1, limits)?;
-        let is_granted = state.lock_all(owner, &[wanted]).is_ok();
-        if !is_granted {
+        let is_granted = state.lock(owner, &[wanted], limits, notices);
+        if is_granted == Err(Status::LOCK_NOT_GRANTED) {
             state.waiting.push_back(Waiting {
                 waiter,
                 owner,
                 wanted,
             });
+            return Ok(false);
         }
         self.note(&state);
-        Ok(is_granted)
+        is_granted.map(|()| true)
     }
 
-    /// Takes a lock of just this range away, an exclusive one first.
+    /// Takes a lock of just this range away, an exclusive one first. A POSIX open unlocks the whole
+    /// range, of which it may have locked nothing.
     pub(crate) fn unlock(
         &self,
-        owner: LocalOpen,
+        owner: LockOwner,
         range: ByteRange,
+        limits: &Limits,
         notices: &mut Notices,
     ) -> Result<(), Status> {
         let mut state = self.state.lock();
-        if !state.locks.remove(owner, range) {
-            return Err(Status::RANGE_NOT_LOCKED);
+        match owner.flavor {
+            LockFlavor::Windows if !state.locks.remove(owner.open, range) => {
+                return Err(Status::RANGE_NOT_LOCKED);
+            }
+            LockFlavor::Windows => {}
+            LockFlavor::Posix if range.length() == 0 => return Err(Status::RANGE_NOT_LOCKED),
+            LockFlavor::Posix => {
+                // The rest of a lock may be two.
+                state.check_room(owner, 1, limits)?;
+                state.locks.replace(owner.open, range, None);
+            }
         }
         state.grant(|waiting| waiting.wanted.0.overlaps(range), notices);
         self.note(&state);
@@ -136,13 +164,13 @@ impl FileLocks {
     pub(crate) fn leave(&self, owner: LocalOpen, notices: &mut Notices) {
         let mut state = self.state.lock();
         state.waiting.retain(|waiting| {
-            if waiting.owner == owner {
+            if waiting.owner.open == owner {
                 notices.push(waiting.settled(false));
             }
-            waiting.owner != owner
+            waiting.owner.open != owner
         });
         if state.locks.remove_all(owner) {
-            state.grant(|_| true, notices);
+            state.grant(every, notices);
         }
         self.note(&state);
     }
@@ -176,16 +204,40 @@ impl FileLocks {
 }
 
 impl State {
-    fn check_room(&self, owner: LocalOpen, more: usize, limits: &Limits) -> Result<(), Status> {
+    fn check_room(&self, owner: LockOwner, wanted: usize, limits: &Limits) -> Result<(), Status> {
+        let more = match owner.flavor {
+            LockFlavor::Windows => wanted,
+            // A lock in the middle of another one splits it.
+            LockFlavor::Posix => wanted * 2,
+        };
         let is_too_much = self.locks.len() + more > limits.locks_per_file
-            || self.locks.len_of(owner) + more > limits.locks_per_open;
+            || self.locks.len_of(owner.open) + more > limits.locks_per_open;
         if is_too_much {
             return Err(Status::INSUFFICIENT_RESOURCES);
         }
         Ok(())
     }
 
-    fn lock_all(&mut self, owner: LocalOpen, wanted: &[Wanted]) -> Result<(), Status> {
+    fn lock(
+        &mut self,
+        owner: LockOwner,
+        wanted: &[Wanted],
+        limits: &Limits,
+        notices: &mut Notices,
+    ) -> Result<(), Status> {
+        self.check_room(owner, wanted.len(), limits)?;
+        self.lock_all(owner, wanted)?;
+        if owner.flavor == LockFlavor::Posix {
+            self.grant(every, notices);
+        }
+        Ok(())
+    }
+
+    fn lock_all(&mut self, owner: LockOwner, wanted: &[Wanted]) -> Result<(), Status> {
+        let owner = match owner.flavor {
+            LockFlavor::Windows => owner.open,
+            LockFlavor::Posix => return self.lock_all_posix(owner.open, wanted),
+        };
         for (index, (range, kind)) in wanted.iter().enumerate() {
             if !self.locks.admits(owner, *range, *kind) {
                 for (range, kind) in &wanted[..index] {
@@ -199,22 +251,58 @@ impl State {
         Ok(())
     }
 
+    fn lock_all_posix(&mut self, owner: LocalOpen, wanted: &[Wanted]) -> Result<(), Status> {
+        // As in Samba: a lock has a byte.
+        if wanted.iter().any(|(range, _)| range.length() == 0) {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let mut all = wanted.iter();
+        if !all.all(|(range, kind)| self.locks.admits_posix(owner, *range, *kind)) {
+            return Err(Status::LOCK_NOT_GRANTED);
+        }
+        for (range, kind) in wanted {
+            self.locks.replace(owner, *range, Some(*kind));
+        }
+        Ok(())
+    }
+
     /// Grants the locks that have become possible to the waiting requests, the oldest first.
     fn grant(&mut self, is_concerned: impl Fn(&Waiting) -> bool, notices: &mut Notices) {
         let Self { locks, waiting } = self;
+        let mut has_replaced = false;
         waiting.retain(|waiting| {
-            let (range, kind) = waiting.wanted;
-            let is_granted = is_concerned(waiting) && locks.admits(waiting.owner, range, kind);
+            let is_granted = is_concerned(waiting) && waiting.take(locks);
             if is_granted {
-                locks.add(waiting.owner, range, kind);
+                has_replaced |= waiting.owner.flavor == LockFlavor::Posix;
                 notices.push(waiting.settled(true));
             }
             !is_granted
         });
+        // A POSIX lock may have replaced an exclusive one.
+        if has_replaced {
+            self.grant(every, notices);
+        }
     }
 }
 
+fn every(_: &Waiting) -> bool {
+    true
+}
+
 impl Waiting {
+    /// Adds the lock if it has become possible. Whether it has.
+    fn take(&self, locks: &mut ByteRangeLocks) -> bool {
+        let (open, (range, kind)) = (self.owner.open, self.wanted);
+        match self.owner.flavor {
+            LockFlavor::Windows if locks.admits(open, range, kind) => locks.add(open, range, kind),
+            LockFlavor::Posix if locks.admits_posix(open, range, kind) => {
+                locks.replace(open, range, Some(kind));
+            }
+            LockFlavor::Windows | LockFlavor::Posix => return false,
+        }
+        true
+    }
+
     fn settled(&self, is_granted: bool) -> (crate::id::ConnectionId, Notice) {
         let op = self.waiter.op;
         (

@@ -27,15 +27,31 @@ fn waiter(op: u64) -> Waiter {
     }
 }
 
+fn owner(slot: u64) -> LockOwner {
+    LockOwner {
+        open: open(slot),
+        flavor: LockFlavor::Windows,
+    }
+}
+
+fn posix(slot: u64) -> LockOwner {
+    LockOwner {
+        flavor: LockFlavor::Posix,
+        ..owner(slot)
+    }
+}
+
 /// An open waits under its own number.
 fn wait(locks: &FileLocks, slot: u64, wanted: Wanted) {
     let limits = Limits::default();
-    let granted = locks.lock_or_wait(open(slot), wanted, waiter(slot), &limits);
+    let notices = &mut Notices::new();
+    let granted = locks.lock_or_wait(owner(slot), wanted, waiter(slot), &limits, notices);
     assert_eq!(granted, Ok(false));
 }
 
 fn lock(locks: &FileLocks, slot: u64, wanted: &[Wanted]) -> Result<(), Status> {
-    locks.lock(open(slot), wanted, &Limits::default())
+    let notices = &mut Notices::new();
+    locks.lock(owner(slot), wanted, &Limits::default(), notices)
 }
 
 /// The notified operations, and whether each got the lock.
@@ -52,7 +68,9 @@ fn settled(notices: Notices) -> Vec<(u64, bool)> {
 
 fn unlock(locks: &FileLocks, slot: u64, wanted: Wanted) -> Vec<(u64, bool)> {
     let mut notices = Notices::new();
-    assert_eq!(locks.unlock(open(slot), wanted.0, &mut notices), Ok(()));
+    let limits = &Limits::default();
+    let unlocked = locks.unlock(owner(slot), wanted.0, limits, &mut notices);
+    assert_eq!(unlocked, Ok(()));
     settled(notices)
 }
 
@@ -133,7 +151,8 @@ fn there_is_an_end_to_locks() {
         ..Limits::default()
     };
     let locks = FileLocks::default();
-    let try_lock = |slot, wanted: &[Wanted]| locks.lock(open(slot), wanted, &limits);
+    let notices = &mut Notices::new();
+    let mut try_lock = |slot, wanted: &[Wanted]| locks.lock(owner(slot), wanted, &limits, notices);
     let full = Err(Status::INSUFFICIENT_RESOURCES);
     let three = [shared(0, 1), shared(0, 1), shared(0, 1)];
     assert_eq!(try_lock(1, &three), full);
@@ -141,6 +160,46 @@ fn there_is_an_end_to_locks() {
     assert_eq!(try_lock(1, &three[..1]), full);
     assert_eq!(try_lock(2, &three[..1]), Ok(()));
     assert_eq!(try_lock(3, &three[..1]), full);
-    let waits = locks.lock_or_wait(open(3), exclusive(0, 1), waiter(3), &limits);
+    let notices = &mut Notices::new();
+    let waits = locks.lock_or_wait(owner(3), exclusive(0, 1), waiter(3), &limits, notices);
     assert_eq!(waits, Err(Status::INSUFFICIENT_RESOURCES));
+}
+
+#[test]
+fn a_posix_lock_that_becomes_shared_grants_others_theirs() {
+    let (locks, limits) = (FileLocks::default(), Limits::default());
+    let notices = &mut Notices::new();
+    let whole = [exclusive(0, 100)];
+    assert_eq!(locks.lock(posix(1), &whole, &limits, notices), Ok(()));
+    for slot in [2, 3] {
+        let waits = locks.lock_or_wait(posix(slot), shared(0, 10), waiter(slot), &limits, notices);
+        assert_eq!(waits, Ok(false));
+    }
+    wait(&locks, 4, exclusive(50, 1));
+    assert_eq!(notices.len(), 0);
+    let downgraded = locks.lock(posix(1), &[shared(0, 50)], &limits, notices);
+    assert_eq!(downgraded, Ok(()));
+    assert_eq!(settled(core::mem::take(notices)), [(2, true), (3, true)]);
+    let range = exclusive(0, u64::MAX).0;
+    assert_eq!(locks.unlock(posix(1), range, &limits, notices), Ok(()));
+    assert_eq!(settled(core::mem::take(notices)), [(4, true)]);
+    assert_eq!(locks.unlock(posix(1), range, &limits, notices), Ok(()));
+    let empty = locks.lock(posix(1), &[exclusive(5, 0)], &limits, notices);
+    assert_eq!(empty, Err(Status::INVALID_PARAMETER));
+}
+
+#[test]
+fn posix_locks_have_limits() {
+    let limits = Limits {
+        locks_per_open: 3,
+        ..Limits::default()
+    };
+    let (locks, notices) = (FileLocks::default(), &mut Notices::new());
+    let whole = [exclusive(0, 100)];
+    assert_eq!(locks.lock(posix(1), &whole, &limits, notices), Ok(()));
+    let range = |offset| exclusive(offset, 1).0;
+    assert_eq!(locks.unlock(posix(1), range(10), &limits, notices), Ok(()));
+    let refused = locks.unlock(posix(1), range(20), &limits, notices);
+    assert_eq!(refused, Err(Status::INSUFFICIENT_RESOURCES));
+    assert_eq!(locks.count_of(open(1)), 2);
 }
