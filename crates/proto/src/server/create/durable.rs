@@ -21,11 +21,13 @@ use crate::server::open::malformed;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The contexts of a CREATE that reconnects. \[MS-SMB2\] 3.3.5.9.7, 3.3.5.9.12
-const MAY_STAND_BESIDE: [&[u8]; 4] = [
+/// cifs.ko sends the POSIX context of each CREATE, SMB2_open_init in fs/smb/client/smb2pdu.c.
+const MAY_STAND_BESIDE: [&[u8]; 5] = [
     name::DURABLE_RECONNECT,
     name::DURABLE_RECONNECT_V2,
     name::DURABLE_REQUEST,
     name::LEASE,
+    name::POSIX,
 ];
 
 /// The durable open that a CREATE requests.
@@ -200,6 +202,7 @@ mod tests {
         assert_eq!(find_in(&[(dh2c, &V2), (dh2q, &REQUEST)]), invalid);
         assert_eq!(find_in(&[(dhnc, &V1[1..])]), invalid);
         assert_eq!(find_in(&[(dh2c, &V2[1..])]), invalid);
+        assert_eq!(find_in(&[(dh2c, &V2), (name::POSIX, &[0; 4])]), Ok(true));
         assert_eq!(find_in(&[(dh2c, &V2), (name::ON_DISK_ID, &[])]), not_found);
     }
 
