@@ -1,5 +1,7 @@
 //! Paths within a share, in the form of a caller and of the protocol.
 
+use wire::posix_name;
+
 use crate::error::Error;
 
 /// Longest component in UTF-16 units. \[MS-FSCC\] 2.1.5
@@ -56,6 +58,13 @@ pub(crate) fn to_posix(path: &str) -> Result<String, Error> {
         true => Err(invalid("the path is too long")),
         false => Ok(wire),
     }
+}
+
+/// The path with which other opens name the file of a path of the SMB3 POSIX extensions, both in
+/// the form of the protocol. `None` if no file can have it.
+pub(crate) fn posix_to_mapped(path: &str) -> Option<String> {
+    let names: Option<Vec<_>> = path.split('/').map(posix_name::to_mapped).collect();
+    Some(names?.join("\\"))
 }
 
 /// Converts the path of a file and the name of a stream of it to the name of a CREATE.
@@ -127,6 +136,13 @@ mod tests {
         assert!(to_wire(&"x".repeat(255)).is_ok());
         assert!(to_wire(&"x".repeat(256)).is_err());
         assert!(to_wire(&"x/".repeat(20_000)).is_err());
+    }
+
+    #[test]
+    fn other_opens_have_other_names() {
+        let mapped = posix_to_mapped("a:b/c\\d");
+        assert_eq!(mapped.as_deref(), Some("a\u{f022}b\\c\u{f026}d"));
+        assert_eq!(posix_to_mapped("a//b"), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use proto::client::request::{
 };
 use proto::client::{Request, Step};
 use wire::access::OplockLevel;
+use wire::create::CreateAction;
 use wire::create_context::LeaseState as Rights;
 use wire::fscc::{
     FileAllocationInformation, FileAttributeTagInformation, FileDispositionInformation,
@@ -59,6 +60,7 @@ struct Inner {
     open: Arc<OpenState>,
     /// Attributes in the response to the CREATE.
     opened: Attributes,
+    was_created: bool,
     is_append: bool,
     is_write_through: bool,
     is_closed: AtomicBool,
@@ -195,6 +197,7 @@ impl File {
                 id: created.file_id,
                 open,
                 opened: created.attributes,
+                was_created: created.action == CreateAction::CREATED.0,
                 is_append: options.append,
                 is_write_through: options.write_through,
                 is_closed: AtomicBool::new(false),
@@ -246,6 +249,12 @@ impl File {
 
     pub(crate) fn is_append(&self) -> bool {
         self.inner.is_append
+    }
+
+    /// Returns whether the open created the file. An open with
+    /// [`create`](crate::OpenOptions::create) opens an existing one.
+    pub fn was_created(&self) -> bool {
+        self.inner.was_created
     }
 
     /// Returns the metadata that the server sent when it opened the file. Sends no request.

@@ -14,6 +14,7 @@ use wire::{FileId, Guid};
 use crate::io::leases::{LeaseState, WriteGuard};
 use crate::io::slot::lock;
 use crate::io::tree::TreeState;
+use crate::path;
 
 /// Rights of an open that reads only. An open with any other right is not opened again by its path:
 /// its changes could reach another file.
@@ -164,13 +165,22 @@ impl OpenState {
             return None;
         };
         inner.durable?;
+        let create = &inner.create;
+        // Only a lease may stand beside a reconnect, so the name is one of other opens.
+        // smbtorture smb2.durable-v2-open.create-blob
+        let name = match create.posix_mode {
+            Some(_) => path::posix_to_mapped(&create.name)?,
+            None => create.name.clone(),
+        };
         Some(Create {
+            name,
+            posix_mode: None,
             disposition: CreateDisposition::OPEN,
             durable: Durability::Reconnect(id),
             lease: self.lease_request(&inner),
             query_maximal_access: false,
             allocation: None,
-            ..inner.create.clone()
+            ..create.clone()
         })
     }
 
