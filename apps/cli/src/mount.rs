@@ -5,6 +5,7 @@ mod helper;
 mod status;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use rustix::process::setsid;
@@ -22,6 +23,10 @@ use crate::output;
 use crate::report::Report;
 
 pub(crate) use helper::arguments;
+
+/// Time in which the kernel ends the file system after it is unmounted. It does not while another
+/// mount namespace, such as that of a container, has a copy of the mount.
+const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// Arguments of `smbeam mount`.
 #[derive(Debug, Args)]
@@ -151,11 +156,21 @@ fn named_by(remote: RemotePath, posix: Option<bool>) -> Outcome<(Share, String)>
 /// Unmounts at the first signal. If programs use the mount, it disappears for other programs, and
 /// the process ends.
 fn unmount_at_signal(mut signals: Signals, unmounter: &mut Unmounter) {
-    if signals.forever().next().is_some()
-        && let Err(error) = unmounter.unmount()
-    {
-        output::note(&format_args!("smbeam: mount: {error}"));
-        log_off();
-        std::process::exit(Exit::Failed as i32);
+    if signals.forever().next().is_none() {
+        return;
     }
+    let unmounted = unmounter.unmount();
+    if unmounted.is_ok() {
+        // The main thread ends the process, unless a copy of the mount is left.
+        std::thread::sleep(END_LIMIT);
+    }
+    let code = match unmounted {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            output::note(&format_args!("smbeam: mount: {error}"));
+            Exit::Failed
+        }
+    };
+    log_off();
+    std::process::exit(code as i32);
 }
