@@ -66,9 +66,11 @@ impl Volume {
     /// Renames over the file or the empty directory at the new name.
     async fn replace(&self, (from, to): (&str, &str), new: (u64, &str)) -> Answer<()> {
         if self.share.uses_posix() {
-            // The server replaces open files and empty directories.
-            let renamed = self.share.rename(from, to, true).await;
-            return renamed.map_err(|error| errno(&error));
+            match self.share.rename(from, to, true).await {
+                // Samba 4.25 replaces no open file.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+                renamed => return renamed.map_err(|error| errno(&error)),
+            }
         }
         // A server does not replace an open file.
         let aside = self.move_aside(new.0, new.1).await?;

@@ -120,8 +120,10 @@ impl Volume {
         let file = self.open_owned(&path, &options, &mut access).await;
         let file = file.map_err(|error| errno(&error))?;
         let metadata = file.metadata().await.map_err(|error| errno(&error))?;
-        let node = Node::new(metadata);
-        let node = self.give((parent, &path), (caller, mode), node).await?;
+        let mut node = Node::new(metadata);
+        if file.was_created() {
+            node = self.give((parent, &path), (caller, mode), node).await?;
+        }
         let found = self.found(parent, name, &node)?;
         let ino = found.attributes.ino.0;
         let opened = self.opens(ino);
