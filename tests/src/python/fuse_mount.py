@@ -5,6 +5,7 @@ import errno
 import fcntl
 import mmap
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -452,8 +453,11 @@ def write_slowly():
 
 def main():
     for name in sys.argv[4:]:
-        for entry in os.listdir(SHARED):
-            os.unlink(f"{SHARED}/{entry}")
+        for entry in os.scandir(SHARED):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
         globals()[name]()
 
 

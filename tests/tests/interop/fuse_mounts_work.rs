@@ -13,7 +13,7 @@ use smbeam_tests::harness::Test;
 use smbeam_tests::lab::{Missing, is_root};
 use smbeam_tests::scale;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Subject, program};
+use smbeam_tests::subject::{ALICE, Plan, Subject, User, program};
 use smbeam_tests::volume::{FileSystem, Volume};
 use smbeam_tests::wait;
 
@@ -22,8 +22,20 @@ use crate::rig::{Case, Peer, Rig, SHARE, TIME_LIMIT, tests_over_tcp};
 
 /// The checks that run on two mounts.
 const CHECKS: &str = include_str!("../../src/python/fuse_mount.py");
+/// The checks of the POSIX extensions, which need the others behind them.
+const POSIX_CHECKS: &str = include_str!("../../src/python/fuse_posix.py");
+/// A user of the server that may set every owner.
+const ROOT: User = User {
+    name: "root",
+    password: "Superuser-7",
+    id: 0,
+};
+/// The options with which a mount is a file system for all users of this machine.
+const FOR_ALL: &str = "posix,allow_other,default_permissions,dev,suid";
 /// Time without a connection.
 const OUTAGE: Duration = Duration::from_secs(2);
+/// Input/output error. errno(3)
+const EIO: i32 = 5;
 /// Uid and gid of an ordinary user.
 const ORDINARY_USER: u32 = 65534;
 
@@ -42,8 +54,12 @@ pub(crate) fn tests() -> Vec<Test> {
         ("two_mounts_write_in_turns", |peer| {
             check(peer, &["alternate"])
         }),
+        ("posix_mounts_are_file_systems_of_unix", use_with_posix),
         ("locks_hold_between_mounts", |peer| check(peer, &["locks"])),
         ("an_outage_stalls_a_mount", stall),
+        ("a_restart_of_the_server_stalls_a_mount", restart),
+        ("a_long_outage_fails_requests", give_up),
+        ("a_forced_unmount_leaves_no_stuck_process", unmount_by_force),
         ("a_signal_unmounts", unmount_by_signal),
         ("a_killed_mount_leaves_no_stuck_process", kill),
         ("an_ordinary_user_mounts", mount_as_user),
@@ -52,14 +68,28 @@ pub(crate) fn tests() -> Vec<Test> {
 }
 
 /// A mount, and the process that serves it.
-struct Mount {
+pub(crate) struct Mount {
     process: Child,
-    target: PathBuf,
+    pub(crate) target: PathBuf,
 }
 
 impl Mount {
-    /// Mounts the share in the foreground.
+    /// Mounts the share in the foreground. `user` runs the process.
     fn new(rig: &Rig, port: u16, name: &str, user: Option<u32>) -> Result<Self> {
+        Self::start(rig, (port, ALICE, name), "rw", user)
+    }
+
+    /// Mounts the share in the foreground, with these options.
+    pub(crate) fn with(rig: &Rig, (port, options): (u16, &str), name: &str) -> Result<Self> {
+        Self::start(rig, (port, ALICE, name), options, None)
+    }
+
+    fn start(
+        rig: &Rig,
+        (port, account, name): (u16, User, &str),
+        options: &str,
+        user: Option<u32>,
+    ) -> Result<Self> {
         if !is_root() || !Path::new("/dev/fuse").exists() {
             let why = "a mount needs root and /dev/fuse".to_owned();
             return Err(Missing(why).into());
@@ -67,13 +97,14 @@ impl Mount {
         let target = rig.beside(name);
         fs::create_dir(&target)?;
         let password = rig.beside("password");
-        fs::write(&password, ALICE.password)?;
+        fs::write(&password, account.password)?;
         let mut command = Command::new(program()?);
         command
             .args(["mount", "--foreground", "--password-file"])
             .arg(password)
-            .arg(format!("smb://{}@127.0.0.1:{port}/{SHARE}", ALICE.name))
+            .arg(format!("smb://{}@127.0.0.1:{port}/{SHARE}", account.name))
             .arg(&target)
+            .args(["-o", options])
             .stdin(Stdio::null());
         if let Some(user) = user {
             std::os::unix::fs::chown(&target, Some(user), Some(user))?;
@@ -182,10 +213,59 @@ fn use_it(peer: Peer) -> Result<()> {
     check(peer, &checks)
 }
 
+/// Two mounts with the POSIX extensions, whose server lets root give files to other users.
+fn use_with_posix(peer: Peer) -> Result<()> {
+    if peer.subject == Subject::Samba {
+        // Samba 4.25 keeps no setuid, setgid and sticky bits, and refuses to replace open files.
+        let why = "smbd has other rules for owners and modes".to_owned();
+        return Err(Missing(why).into());
+    }
+    let rig = Rig::with(peer, |plan| plan.users.push(ROOT))?;
+    let port = rig.endpoint().port;
+    let mount = |name| Mount::start(&rig, (port, ROOT, name), FOR_ALL, None);
+    let (one, two) = (mount("one")?, mount("two")?);
+    let program = [POSIX_CHECKS, CHECKS].concat();
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", &program])
+        .args([&one.target, &two.target, &rig.path("")])
+        .args(["posix_owners", "posix_files", "posix_renames"]);
+    succeeds(&mut command)
+}
+
 fn stall(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
     let proxy = Proxy::to(rig.endpoint())?;
     let mount = Mount::new(&rig, proxy.endpoint().port, "one", None)?;
+    write_slowly(&rig, &mount, || {
+        proxy.interrupt(OUTAGE, None);
+        Ok(())
+    })
+}
+
+/// smbeam keeps durable opens on its disk. smbd keeps them in a database that its processes share.
+fn restart(peer: Peer) -> Result<()> {
+    let mut rig = rig(peer)?;
+    let port = rig.endpoint().port;
+    let mount = Mount::new(&rig, port, "one", None)?;
+    fs::write(mount.target.join("file"), "before")?;
+    let file = fs::File::open(mount.target.join("file"))?;
+    rig.server.restart()?;
+    // An open for reading is made again, and a path needs no open.
+    ensure!(read_at(&file)? == b"before", "an open file has other data");
+    fs::write(mount.target.join("other"), "after")?;
+    rig.assert_holds("other", b"after")
+}
+
+fn read_at(file: &fs::File) -> Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt as _;
+    let mut buffer = [0; 16];
+    let len = file.read_at(&mut buffer, 0)?;
+    Ok(buffer[..len].to_vec())
+}
+
+/// Writes to a mount, and lets `disturb` act meanwhile. No record is lost.
+fn write_slowly(rig: &Rig, mount: &Mount, disturb: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut writes = python(
         &[&mount.target, &mount.target, &rig.path("")],
         &["write_slowly"],
@@ -194,7 +274,7 @@ fn stall(peer: Peer) -> Result<()> {
     wait::until("the first records", TIME_LIMIT, || {
         rig.path("records").exists()
     })?;
-    proxy.interrupt(OUTAGE, None);
+    disturb()?;
     wait::for_end(&mut writes, TIME_LIMIT)?.context("the writes do not end")?;
     let output = writes.wait_with_output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -235,6 +315,60 @@ fn kill(peer: Peer) -> Result<()> {
     mount.ends()?;
     let end = wait::for_end(&mut reader, TIME_LIMIT)?;
     ensure!(end.is_some_and(|end| !end.success()), "the reader is stuck");
+    Ok(())
+}
+
+/// After the time of `reconnect_s` requests fail, and the mount can end.
+fn give_up(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
+    let proxy = Proxy::to(rig.endpoint())?;
+    let port = proxy.endpoint().port;
+    let mut mount = Mount::with(&rig, (port, "reconnect_s=0.5,cache=none"), "one")?;
+    fs::write(mount.target.join("file"), "data")?;
+    let file = fs::File::open(mount.target.join("file"))?;
+    proxy.shut();
+    let error = read_at(&file).err().context("a read succeeds")?;
+    let error = error.downcast::<std::io::Error>()?;
+    ensure!(error.raw_os_error() == Some(EIO), "{error}");
+    ensure!(
+        fs::metadata(mount.target.join("file")).is_err(),
+        "stat(2) succeeds"
+    );
+    drop(file);
+    mount.signal("TERM")?;
+    mount.ends()
+}
+
+/// Programs that wait for a lost server end when the file system is unmounted by force.
+fn unmount_by_force(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
+    for force in ["-f", "-l"] {
+        let proxy = Proxy::to(rig.endpoint())?;
+        let options = (proxy.endpoint().port, "cache=none");
+        let mut mount = Mount::with(&rig, options, &format!("by{force}"))?;
+        fs::write(mount.target.join("file"), "data")?;
+        let program =
+            "import sys\nwith open(sys.argv[1]) as file:\n while True: file.seek(0); file.read()";
+        let mut reader = Command::new("python3")
+            .args(["-c", program])
+            .arg(mount.target.join("file"))
+            .stderr(Stdio::null())
+            .spawn()?;
+        proxy.shut();
+        let unmounted = Command::new("umount")
+            .arg(force)
+            .arg(&mount.target)
+            .status()?;
+        ensure!(unmounted.success() || force == "-f", "umount {force} fails");
+        // A detached file system ends with its process.
+        mount.process.kill()?;
+        mount.ends()?;
+        let end = wait::for_end(&mut reader, TIME_LIMIT)?;
+        ensure!(
+            end.is_some_and(|end| !end.success()),
+            "the reader is stuck after {force}"
+        );
+    }
     Ok(())
 }
 

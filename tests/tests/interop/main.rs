@@ -47,6 +47,7 @@ mod disk_quotas_are_shown;
 mod files_change_while_they_are_read;
 mod files_move_over_rdma;
 mod fuse_mounts_pass_suites;
+mod fuse_mounts_survive_hostile_servers;
 mod fuse_mounts_work;
 mod greedy_clients_leave_capacity_for_others;
 mod half_open_connections_are_bounded;
@@ -144,6 +145,7 @@ const MODULES: &[Module] = modules! {
     files_change_while_they_are_read;
     files_move_over_rdma;
     fuse_mounts_pass_suites;
+    fuse_mounts_survive_hostile_servers;
     fuse_mounts_work;
     greedy_clients_leave_capacity_for_others: alone;
     half_open_connections_are_bounded: alone;

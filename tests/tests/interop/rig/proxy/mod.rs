@@ -124,14 +124,17 @@ impl Proxy {
     /// Ends all connections now, and all new ones for the time `outage`. The server then sees the
     /// client at the address `source`.
     pub(crate) fn interrupt(&self, outage: Duration, source: Option<Ipv4Addr>) {
-        {
-            let mut state = self.shared.lock();
-            state.refuses = true;
-            state.source = source;
-            state.links.iter().for_each(|hang_up| hang_up());
-        }
+        self.shared.lock().source = source;
+        self.shut();
         thread::sleep(outage);
         self.shared.lock().refuses = false;
+    }
+
+    /// Ends all connections now, and all new ones from now on.
+    pub(crate) fn shut(&self) {
+        let mut state = self.shared.lock();
+        state.refuses = true;
+        state.links.iter().for_each(|hang_up| hang_up());
     }
 
     /// Bytes that passed, both ways together.
