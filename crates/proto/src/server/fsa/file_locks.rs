@@ -141,8 +141,9 @@ impl FileLocks {
             LockFlavor::Windows => {}
             LockFlavor::Posix if range.length() == 0 => return Err(Status::RANGE_NOT_LOCKED),
             LockFlavor::Posix => {
-                // The rest of a lock may be two.
-                state.check_room(owner, 1, limits)?;
+                if state.locks.splits(owner.open, range) {
+                    state.check_room(owner, 1, limits)?;
+                }
                 state.locks.replace(owner.open, range, None);
             }
         }

@@ -66,6 +66,14 @@ impl ByteRangeLocks {
         }
     }
 
+    /// Whether a lock of an open has bytes before and after a range, so that the end of the range
+    /// leaves two locks.
+    pub(in super::super) fn splits(&self, owner: LocalOpen, range: ByteRange) -> bool {
+        let is_outside = |held: &ByteRange| held.offset < range.offset && range.end() < held.end();
+        let mut near = self.held_near(owner, range).into_iter();
+        near.any(|(_, held)| is_outside(&held))
+    }
+
     fn take(&mut self, owner: LocalOpen, range: ByteRange, kind: LockKind) {
         let was_there = self.remove_kind(owner, range, kind);
         assert!(was_there, "it was just found");
@@ -157,6 +165,17 @@ mod tests {
         assert_eq!(held(&locks, 1), [(0, END, Exclusive)]);
         locks.replace(open(1), range(0, END), None);
         assert_eq!((held(&locks, 1), locks.len()), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn only_an_unlock_in_the_middle_splits() {
+        let mut locks = ByteRangeLocks::default();
+        locks.replace(open(1), range(10, 10), Some(LockKind::Shared));
+        assert!(locks.splits(open(1), range(11, 8)));
+        assert!(!locks.splits(open(2), range(11, 8)));
+        for (offset, length) in [(10, 10), (10, 5), (15, 5), (0, END), (11, 9)] {
+            assert!(!locks.splits(open(1), range(offset, length)));
+        }
     }
 
     #[test]
