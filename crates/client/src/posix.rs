@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use proto::client::Step;
 use proto::client::request::{FileRef, Reply};
-use wire::Status;
 use wire::access::AccessMask;
 use wire::fscc::{DispositionFlags, FileDispositionInformationEx, FileInfoClass, InfoType};
 use wire::posix::FilePosixInformation;
@@ -260,14 +259,4 @@ fn change_of_owner(
         ..SecurityDescriptor::default()
     };
     (parts, descriptor)
-}
-
-/// Whether a server does not know an information class.
-pub(crate) fn is_unknown_class(error: &Error) -> bool {
-    let unknown = [
-        Status::INVALID_INFO_CLASS,
-        Status::NOT_SUPPORTED,
-        Status::INVALID_PARAMETER,
-    ];
-    error.status().is_some_and(|it| unknown.contains(&it))
 }

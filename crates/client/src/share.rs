@@ -25,7 +25,6 @@ use crate::io::tree::TreeState;
 use crate::metadata::{Changes, Metadata, Volume};
 use crate::open_options::OpenOptions;
 use crate::path;
-use crate::posix::is_unknown_class;
 use crate::session::Session;
 use crate::symlink::{LinkWalk, Place};
 
@@ -661,6 +660,16 @@ pub(crate) fn set(class: u8, buffer: Vec<u8>) -> Step {
         additional: 0,
         buffer,
     }
+}
+
+/// Whether a server does not know an information class.
+fn is_unknown_class(error: &Error) -> bool {
+    let unknown = [
+        Status::INVALID_INFO_CLASS,
+        Status::NOT_SUPPORTED,
+        Status::INVALID_PARAMETER,
+    ];
+    error.status().is_some_and(|it| unknown.contains(&it))
 }
 
 fn volume(replies: &[Reply]) -> Result<Volume, Cause> {

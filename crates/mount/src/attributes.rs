@@ -136,8 +136,8 @@ impl Node {
     }
 }
 
-/// The kind of a file as far as its mode or its tag says it. A file with an unknown reparse point is
-/// a regular file: deduplicated, in the cloud, compressed.
+/// The kind of a file as far as its mode or its tag says it. A file with an unknown reparse point
+/// is a regular file: deduplicated, in the cloud, compressed.
 pub(crate) fn kind_of(metadata: &Metadata) -> FileType {
     if let Some(unix) = metadata.unix {
         return kind_of_mode(unix.mode);

@@ -36,7 +36,7 @@ const PREFIX_LEN: usize = 4;
 /// Entries of an endless listing that a program takes.
 const TAKEN: usize = 500;
 
-/// Changes a frame of the server on its way to the client.
+/// Changes a frame of the server before the client receives it.
 type Change = Arc<dyn Fn(Vec<u8>) -> Vec<u8> + Send + Sync>;
 
 fn rig() -> Result<Rig> {

@@ -213,7 +213,7 @@ fn use_it(peer: Peer) -> Result<()> {
     check(peer, &checks)
 }
 
-/// Two mounts with the POSIX extensions, whose server lets root give files to other users.
+/// Two mounts with the POSIX extensions, in a session that may give files to other users.
 fn use_with_posix(peer: Peer) -> Result<()> {
     if peer.subject == Subject::Samba {
         // Samba 4.25 keeps no setuid, setgid and sticky bits, and refuses to replace open files.
