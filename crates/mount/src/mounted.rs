@@ -135,7 +135,7 @@ fn raise_readahead(target: &Path) {
 /// Device number `major:minor` of the last mount at a directory. proc_pid_mountinfo(5)
 fn device_of<'a>(mounts: &'a str, target: &str) -> Option<&'a str> {
     let at_target = |line: &&str| line.split(' ').nth(4) == Some(target);
-    let last = mounts.lines().filter(at_target).next_back()?;
+    let last = mounts.lines().rfind(at_target)?;
     last.split(' ').nth(2)
 }
 
