@@ -1,4 +1,4 @@
-//! fsx: random reads, writes and maps of one file, whose bytes are verified.
+//! fsx: random reads, writes and maps of one file. It verifies every byte.
 
 use std::fs;
 use std::path::Path;

@@ -14,7 +14,7 @@ pub struct Known(BTreeMap<String, String>);
 pub struct Verdict {
     /// Tests that fail and are not in the list.
     pub unexpected: Vec<String>,
-    /// Entries of the list whose tests pass.
+    /// Entries of the list with a test that passes.
     pub obsolete: Vec<String>,
 }
 

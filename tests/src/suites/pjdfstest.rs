@@ -22,7 +22,7 @@ utimensat = {}
 [settings]
 naptime = 0.02
 [dummy_auth]
-entries = [[\"nobody\", \"nogroup\"], [\"alice\", \"alice\"], [\"bob\", \"bob\"]]
+entries = [[\"daemon\", \"daemon\"], [\"alice\", \"alice\"], [\"bob\", \"bob\"]]
 ";
 /// The program, its configuration and its output, in a directory that the lab shares.
 const PROGRAM: &str = "pjdfstest";
@@ -39,7 +39,7 @@ pub struct Outcome {
 }
 
 /// Copies the program to `scratch`, and returns the command of a shell that runs it on `directory`.
-/// It runs the tests whose names contain one of `patterns`; none: all.
+/// It runs the tests with one of `patterns` in their names; none: all.
 pub fn prepare(scratch: &Path, directory: &str, patterns: &[&str]) -> Result<String> {
     let program = scratch.join(PROGRAM);
     let built = PJDFSTEST.program();

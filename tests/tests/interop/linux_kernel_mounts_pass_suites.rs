@@ -101,8 +101,8 @@ fn run_pjdfstest(subject: Subject, options: &str) -> Result<Outcome> {
     pjdfstest::outcome(scratch)
 }
 
-/// Attributes come from the server. pjdfstest compares times of two moments, which cifs.ko otherwise
-/// shows from its cache within a second.
+/// Attributes come from the server. pjdfstest compares times of two moments, which cifs.ko
+/// otherwise shows from its cache within a second.
 fn uncached(options: &str) -> String {
     format!("{options},actimeo=0")
 }

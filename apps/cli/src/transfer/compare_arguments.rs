@@ -51,7 +51,7 @@ impl CompareArguments {
     }
 }
 
-/// The path of the source that actions show: empty for a directory, whose entries are shown.
+/// The path of the source that actions show: empty for a directory, because its entries are shown.
 pub(crate) fn relative(source: &FilePath, is_directory: bool) -> PathBuf {
     match is_directory {
         true => PathBuf::new(),

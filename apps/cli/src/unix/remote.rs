@@ -92,7 +92,8 @@ fn set_attributes(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, info: &F
 }
 
 /// A reparse point has no extended attributes: listings have one field for its tag or their size.
-/// \[MS-FSCC\] 2.4.8. So it keeps neither owner nor mode. The mode of a symbolic link has no meaning.
+/// \[MS-FSCC\] 2.4.8. So it keeps neither owner nor mode. The mode of a symbolic link has no
+/// meaning.
 fn unkept_of_reparse_point(remote: &RemotePath, unix: &Unix, kind: Kind) -> Unkept {
     let reason = "the server has no SMB3 POSIX extensions";
     let failure = || Failure::new(Exit::Failed, remote, reason);
