@@ -92,8 +92,8 @@ impl Posix {
     fn unix_owners(&self, descriptor: &SecurityDescriptor) -> (Option<u32>, Option<u32>) {
         let descriptor = accounts::with_unix_sids(&*self.accounts, descriptor);
         let SecurityDescriptor { owner, group, .. } = &*descriptor;
-        let uid = owner.as_ref().and_then(|sid| sid.to_unix_user());
-        let gid = group.as_ref().and_then(|sid| sid.to_unix_group());
+        let uid = owner.as_ref().and_then(Sid::to_unix_user);
+        let gid = group.as_ref().and_then(Sid::to_unix_group);
         (uid, gid)
     }
 }
