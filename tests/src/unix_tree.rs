@@ -73,6 +73,11 @@ fn make_others(root: &Path, bits: u32) -> Result<()> {
     let sparse = File::create(root.join(SPARSE))?;
     sparse.set_len(SPARSE_BYTES)?;
     sparse.write_all_at(&[7; 4096], 2 << 20)?;
+    // The mode of a new file, and another owner.
+    let plain = root.join("plain");
+    write_random(&plain, 100, 2)?;
+    fs::set_permissions(&plain, Permissions::from_mode(0o644))?;
+    lchown(&plain, Some(1001), Some(2001))?;
     symlink("/etc/hostname", root.join("absolute"))?;
     symlink("missing/file", root.join("dangling"))?;
     symlink("d1", root.join("directory"))?;
