@@ -64,6 +64,7 @@ impl Volume {
         let was_protected = opens.holds(LeaseState::READ_CACHING);
         let kept = self.reuse(&opens, (access.is_readable, access.is_writable));
         if let Some(kept) = kept {
+            access.may_change_owner = kept.may_change_owner;
             return self.opened(&opens, kept.file.clone(), (access, was_protected));
         }
         let options = self.open_options(access);
