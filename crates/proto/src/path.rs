@@ -125,8 +125,10 @@ impl SharePath {
                     continue;
                 }
                 component => {
+                    let disk = posix_name::to_disk(component);
+                    let disk = disk.ok_or(Status::OBJECT_NAME_INVALID)?;
                     // Linux limits a name to 255 bytes.
-                    if component.len() > MAX_COMPONENT_UNITS {
+                    if disk.len() > MAX_COMPONENT_UNITS {
                         return Err(Status::NAME_TOO_LONG);
                     }
                     let mapped = posix_name::to_mapped(component);
@@ -529,6 +531,9 @@ mod tests {
         assert_eq!(path("a/../../b"), Err(Status::OBJECT_PATH_SYNTAX_BAD));
         assert_eq!(path(&"a".repeat(256)), Err(Status::NAME_TOO_LONG));
         assert!(path(&"a".repeat(255)).is_ok());
+        // The limit counts the bytes of the name on disk.
+        assert!(path(&"\u{efff}".repeat(255)).is_ok());
+        assert_eq!(path(&"\u{20ac}".repeat(86)), Err(Status::NAME_TOO_LONG));
         let target = |name: &str| SharePath::from_posix_wire_target(Utf16(&utf16(name)));
         assert_eq!(target("/a*").expect("a name").as_str(), "a\u{f021}");
         assert_eq!(target("."), Err(Status::INVALID_PARAMETER));

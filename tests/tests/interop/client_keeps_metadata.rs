@@ -72,6 +72,12 @@ fn attributes_are_set_and_removed(peer: Peer) -> Result<()> {
     let mut found = share.extended_attributes("file").wait()?;
     found.sort_by(|one, other| one.name.cmp(&other.name));
     ensure!(found == pair, "{found:?}");
+    let file = share.open("file", &OpenOptions::new().read(true)).wait()?;
+    for _ in 0..2 {
+        let found = file.extended_attributes().wait()?;
+        ensure!(found.len() == 2, "each query of an open returns all");
+    }
+    file.close().wait()?;
     let removal = [ExtendedAttribute::new("ONE", "")];
     share.set_extended_attributes("file", &removal).wait()?;
     let found = share.extended_attributes("file").wait()?;

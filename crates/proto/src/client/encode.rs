@@ -12,6 +12,7 @@ use wire::create_context::{
     DurableRequestV2, Lease, LeaseFlags, LeaseState, LeaseV2, PosixRequest, RawContext,
 };
 use wire::dialect::Dialect;
+use wire::fscc::{FileInfoClass, InfoType};
 use wire::header::HEADER_LEN;
 use wire::ioctl::IoctlFlags;
 use wire::oplock_break::{LeaseBreak, OplockBreak};
@@ -444,6 +445,15 @@ fn put_directory(step: &Step, room: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// The flags of a query. A list of extended attributes starts at the first one: without the flag, it
+/// continues where the previous query of the open ended. \[MS-FSA\] 2.1.5.12.14
+fn scan_flags(info_type: InfoType, class: u8) -> QueryInfoFlags {
+    match info_type == InfoType::FILE && class == FileInfoClass::FULL_EA.0 {
+        true => QueryInfoFlags::RESTART_SCAN,
+        false => QueryInfoFlags::NONE,
+    }
+}
+
 fn put_info(step: &Step, out: &mut Vec<u8>) {
     match step {
         Step::QueryInfo {
@@ -457,7 +467,7 @@ fn put_info(step: &Step, out: &mut Vec<u8>) {
             file_info_class: *class,
             output_buffer_length: *length,
             additional_information: *additional,
-            flags: QueryInfoFlags::NONE,
+            flags: scan_flags(*info_type, *class),
             file_id: file.id(),
             input: &[],
         }

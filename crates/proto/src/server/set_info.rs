@@ -65,7 +65,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
             let parts = SecurityInformation(request.additional_information);
             security::start(context, open, parts, request.buffer)
         }
-        InfoType::QUOTA => quota::start(context, open, request.buffer),
+        InfoType::QUOTA => quota::start(context, &open, request.buffer),
         // Labels and default limits of quotas are not ours to set.
         InfoType::FILESYSTEM => Err(Status::NOT_SUPPORTED),
         _ => Err(Status::INVALID_PARAMETER),

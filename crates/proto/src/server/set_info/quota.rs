@@ -1,6 +1,5 @@
 //! Limits of disk quotas. \[MS-SMB2\] 3.3.5.21.4
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::Status;
@@ -17,7 +16,7 @@ const ACCOUNTS_MAX: usize = 1024;
 
 pub(super) fn start(
     context: &mut Context<'_>,
-    open: Arc<Open>,
+    open: &Open,
     buffer: &[u8],
 ) -> Result<Progress<super::Step>, Status> {
     // smbcquotas sets quotas through an open without rights, see `create/wanted.rs`. The kernel lets
