@@ -16,7 +16,7 @@ pub enum QuotaState {
     Limited,
 }
 
-/// The accounts whose quotas a query returns.
+/// The accounts of the quotas that a query returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuotaSelection {
     /// These accounts, users or groups, in this order. An account that the server does not know has
@@ -31,7 +31,7 @@ pub enum QuotaSelection {
     },
 }
 
-/// The user with whom a list of quotas starts.
+/// The first user of a list of quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstUser {
     /// The first user with at least this uid.

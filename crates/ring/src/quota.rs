@@ -1,5 +1,5 @@
-//! Disk quotas of users and groups: quotactl_fd(2), since Linux 5.14, which names the file system by
-//! a descriptor. Libraries offer only quotactl(2), which needs a block device.
+//! Disk quotas of users and groups: quotactl_fd(2), since Linux 5.14, which names the file system
+//! by a descriptor. Libraries offer only quotactl(2), which needs a block device.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -132,7 +132,8 @@ pub fn quota_state(fd: BorrowedFd<'_>) -> io::Result<QuotaState> {
 ///
 /// # Errors
 /// EPERM for another account than that of the calling thread without CAP_SYS_ADMIN, ESRCH while the
-/// file system counts no accounts of this kind, ENOSYS for a kernel or a file system without quotas.
+/// file system counts no accounts of this kind, ENOSYS for a kernel or a file system without
+/// quotas.
 pub fn quota_of(fd: BorrowedFd<'_>, kind: QuotaKind, id: u32) -> io::Result<DiskQuota> {
     let mut entry = Entry::default();
     // SAFETY: the structure starts with that of Q_GETQUOTA.

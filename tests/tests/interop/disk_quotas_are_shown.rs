@@ -1,5 +1,5 @@
-//! Clients query and set the disk quotas of users. The server runs in a guest, whose kernel has
-//! quotas; the clients are smbcquotas, smb2-quota on a mount of cifs.ko, and smbclient.
+//! Clients query and set the disk quotas of users. The server runs in a guest, because its
+//! kernel has quotas; the clients are smbcquotas, smb2-quota on a mount of cifs.ko, and smbclient.
 
 use std::fs::{self, File};
 use std::path::Path;

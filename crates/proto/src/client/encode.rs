@@ -445,8 +445,8 @@ fn put_directory(step: &Step, room: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// The flags of a query. A list of extended attributes starts at the first one: without the flag, it
-/// continues where the previous query of the open ended. \[MS-FSA\] 2.1.5.12.14
+/// The flags of a query. A list of extended attributes starts at the first one: without the flag,
+/// it continues where the previous query of the open ended. \[MS-FSA\] 2.1.5.12.14
 fn scan_flags(info_type: InfoType, class: u8) -> QueryInfoFlags {
     match info_type == InfoType::FILE && class == FileInfoClass::FULL_EA.0 {
         true => QueryInfoFlags::RESTART_SCAN,

@@ -1,5 +1,5 @@
-//! Disk quotas of users and groups, as the kernel counts and limits them. It checks the right of the
-//! user: only root may query the quotas of others and set limits.
+//! Disk quotas of users and groups, as the kernel counts and limits them. It checks the right of
+//! the user: only root may query the quotas of others and set limits.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,5 +1,5 @@
-//! Disk quotas of users and groups: queries, and lists of entries. \[MS-SMB2\] 2.2.37.1, \[MS-FSCC\]
-//! 2.4.41
+//! Disk quotas of users and groups: queries, and lists of entries. \[MS-SMB2\] 2.2.37.1,
+//! \[MS-FSCC\] 2.4.41
 
 use alloc::vec::Vec;
 
@@ -136,7 +136,7 @@ pub struct QuotaQuery<'a> {
     pub of: QuotasOf<'a>,
 }
 
-/// The accounts whose quotas a query asks for.
+/// The accounts of the quotas that a query asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotasOf<'a> {
     /// All accounts that have an entry, from the position of the open on.

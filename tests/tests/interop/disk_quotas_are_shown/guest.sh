@@ -1,5 +1,5 @@
-# smbeam shares an ext4 file system with quotas. DIRECTORY: of the host, with the file `disk` and the
-# program. NAME, PASSWORD, ID: a user. OTHER: another one.
+# smbeam shares an ext4 file system with quotas. DIRECTORY: of the host, with the file `disk` and
+# the program. NAME, PASSWORD, ID: a user. OTHER: another one.
 set -e
 ended() {
     code=$?

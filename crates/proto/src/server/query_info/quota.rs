@@ -19,7 +19,7 @@ const ENTRY_LEN_MIN: usize = 48;
 
 /// The part of a query that its answer needs.
 pub(super) struct Selection {
-    /// Whether the query continues a list, whose position the open keeps.
+    /// Whether the query continues a list. The open keeps the position.
     is_list: bool,
     is_single: bool,
 }
@@ -59,7 +59,8 @@ impl Selection {
     /// user of the answer.
     ///
     /// # Errors
-    /// NO_MORE_ENTRIES if the query selects no account, BUFFER_TOO_SMALL if not even one entry fits.
+    /// NO_MORE_ENTRIES if the query selects no account, BUFFER_TOO_SMALL if not even one entry
+    /// fits.
     pub(super) fn answer(
         &self,
         quotas: &[DiskQuota],

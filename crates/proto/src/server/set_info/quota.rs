@@ -19,8 +19,8 @@ pub(super) fn start(
     open: &Open,
     buffer: &[u8],
 ) -> Result<Progress<super::Step>, Status> {
-    // smbcquotas sets quotas through an open without rights, see `create/wanted.rs`. The kernel lets
-    // root set them, no one else.
+    // smbcquotas sets quotas through an open without rights, see `create/wanted.rs`. The kernel
+    // lets root set them, no one else.
     if context.tree.share.read_only {
         return Err(Status::MEDIA_WRITE_PROTECTED);
     }
@@ -38,7 +38,7 @@ pub(super) fn start(
     Ok(wait(context, operation, super::Step::Quota))
 }
 
-/// An account whose entry is deleted has no limits. Samba's smbcquotas deletes in this way.
+/// An account without an entry has no limits. Samba's smbcquotas deletes in this way.
 fn limits(quota: &FileQuotaInformation) -> QuotaLimits {
     let limit = |value: u64| (value < FileQuotaInformation::DELETE).then_some(value);
     let is_deleted = quota.limit == FileQuotaInformation::DELETE;
