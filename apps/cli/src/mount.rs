@@ -24,8 +24,8 @@ use crate::report::Report;
 
 pub(crate) use helper::arguments;
 
-/// Time in which the kernel ends the file system after it is unmounted. It does not while another
-/// mount namespace, such as that of a container, has a copy of the mount.
+/// Time in which the kernel ends the file system after it is unmounted. It can fail to: while
+/// another mount namespace, such as that of a container, has a copy of the mount, it stays.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// Arguments of `smbeam mount`.
@@ -161,7 +161,7 @@ fn unmount_at_signal(mut signals: Signals, unmounter: &mut Unmounter) {
     }
     let unmounted = unmounter.unmount();
     if unmounted.is_ok() {
-        // The main thread ends the process, unless a copy of the mount is left.
+        // The main thread ends the process, unless the file system stays.
         std::thread::sleep(END_LIMIT);
     }
     let code = match unmounted {

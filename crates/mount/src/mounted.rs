@@ -110,10 +110,11 @@ impl Unmounter {
             // The command works without a system call that this crate would need.
             let detach = Command::new("umount").arg("-l").arg(&self.target).status();
             detach?;
-            // The process ends before these programs close their files.
-            if let Some(volume) = self.volume.upgrade() {
-                volume.flush_all();
-            }
+        }
+        // The process may end before programs close their files: those that used the mount, or
+        // those of another mount namespace with a copy of it.
+        if let Some(volume) = self.volume.upgrade() {
+            volume.flush_all();
         }
         unmounted
     }
