@@ -195,7 +195,9 @@ impl LeaseTable {
 
     /// The key of the lease on the directory of a path, if one is granted.
     pub(crate) fn parent_lease(&self, tree: &Arc<TreeState>, path: &str) -> Option<Guid> {
-        let parent = path.rsplit_once('\\').map_or("", |(parent, _)| parent);
+        // Names of the SMB3 POSIX extensions have `/` between them.
+        let parent = path.rsplit_once(['\\', '/']);
+        let parent = parent.map_or("", |(parent, _)| parent);
         let entry = self.by_path.get(&name(tree, parent))?;
         let lease = entry.upgrade()?;
         let record = lease.now();
@@ -333,6 +335,9 @@ mod tests {
         lock(&directory.inner).record.grant(Rights(3), Some(1));
         assert_eq!(table.parent_lease(&tree, "a\\b\\c"), Some(KEY));
         assert_eq!(table.parent_lease(&tree, "a\\b"), None);
+        let exact = table.lease_for(&tree, "x/y", Guid([7; 16]), false);
+        lock(&exact.inner).record.grant(Rights(3), Some(1));
+        assert_eq!(table.parent_lease(&tree, "x/y/z"), Some(Guid([7; 16])));
         let root = table.lease_for(&tree, "", OTHER, false);
         lock(&root.inner).record.grant(Rights(3), Some(1));
         assert_eq!(table.parent_lease(&tree, "a"), Some(OTHER));

@@ -31,8 +31,15 @@ impl LeaseRecord {
         let is_later = epoch.is_none_or(|epoch| is_before(self.epoch, epoch));
         let early = self.early.take();
         if self.is_granted {
-            let is_old = epoch.is_some_and(|epoch| is_before(epoch, self.epoch));
-            return !is_old && self.apply(state, epoch.unwrap_or(0));
+            return match epoch {
+                Some(epoch) if is_before(epoch, self.epoch) => false,
+                // The server had not received the acknowledgment of the break with this epoch: it
+                // reports the rights before the break. [MS-SMB2] 3.3.5.9.11
+                Some(epoch) if epoch == self.epoch => {
+                    self.apply(LeaseState(self.state.0 & state.0), epoch)
+                }
+                epoch => self.apply(state, epoch.unwrap_or(0)),
+            };
         }
         self.is_granted = true;
         match (early, epoch) {
@@ -114,6 +121,19 @@ mod tests {
         let mut fresh = LeaseRecord::default();
         fresh.break_to(RWH, 1);
         assert!(!fresh.is_granted());
+    }
+
+    #[test]
+    fn a_response_during_a_break_gives_nothing_back() {
+        let mut lease = LeaseRecord::default();
+        lease.grant(RH, Some(4));
+        assert!(lease.break_to(LeaseState::NONE, 5));
+        assert!(
+            !lease.grant(RH, Some(5)),
+            "the break is not acknowledged yet"
+        );
+        assert_eq!(lease.state, LeaseState::NONE);
+        assert!(lease.grant(RH, Some(6)), "a later grant");
     }
 
     #[test]
