@@ -125,10 +125,11 @@ impl SharePath {
                     continue;
                 }
                 component => {
-                    let disk = posix_name::to_disk(component);
-                    let disk = disk.ok_or(Status::OBJECT_NAME_INVALID)?;
-                    // Linux limits a name to 255 bytes.
-                    if disk.len() > MAX_COMPONENT_UNITS {
+                    // Linux limits a name to 255 bytes. The form here is never shorter.
+                    let is_too_long = component.len() > MAX_COMPONENT_UNITS
+                        && posix_name::to_disk(component)
+                            .is_some_and(|disk| disk.len() > MAX_COMPONENT_UNITS);
+                    if is_too_long {
                         return Err(Status::NAME_TOO_LONG);
                     }
                     let mapped = posix_name::to_mapped(component);
