@@ -102,10 +102,9 @@ impl Volume {
 
     /// Takes note of the mode of an inode.
     pub(crate) fn note_mode(&self, ino: u64, node: &Node) {
-        if let (Some(unix), Ok(opens)) = (node.metadata.unix, self.opens(ino)) {
+        if let (Some(_), Ok(opens)) = (node.metadata.unix, self.opens(ino)) {
             let may_clear = cleared(&node.metadata).is_some() && node.kind != FileType::Directory;
             opens.clears_bits.store(may_clear, Ordering::Relaxed);
-            tracing::trace!(ino, mode = unix.mode, "attributes");
         }
     }
 
