@@ -188,18 +188,10 @@ impl RemotePath {
         };
         let mut entries = entries.map_err(self.failed())?.blocking();
         for entry in entries.by_ref() {
-            let entry = match entry {
-                Ok(entry) => Ok(Entry {
-                    info: info_of(&self.with_tag(directory, &entry)),
-                    name: entry.name,
-                }),
-                // The listing continues with the next entry.
-                Err(Error::InvalidName(name, why)) => {
-                    let path = format!("{self}/{}", name.escape_debug());
-                    Err(Failure::new(Exit::BadName, path, why))
-                }
-                Err(error) => return Err(self.failure(&error)),
-            };
+            let entry = self.listed(entry)?.map(|entry| Entry {
+                info: info_of(&self.with_tag(directory, &entry)),
+                name: entry.name,
+            });
             if !each(entry) {
                 break;
             }
@@ -222,19 +214,27 @@ impl RemotePath {
             of_directory.by_exact_name(|path| self.share.read_dir_posix(path, "*").wait());
         let mut entries = entries?.blocking();
         for entry in entries.by_ref() {
-            let entry = match entry {
-                Ok(entry) => self.mapped(&entry),
-                Err(Error::InvalidName(name, why)) => {
-                    let path = format!("{self}/{}", name.escape_debug());
-                    Err(Failure::new(Exit::BadName, path, why))
-                }
-                Err(error) => return Err(self.failure(&error)),
-            };
+            let entry = self.listed(entry)?.and_then(|entry| self.mapped(&entry));
             if !each(entry) {
                 break;
             }
         }
         entries.close().map_err(self.failed())
+    }
+
+    /// The next entry of a listing. The inner failure is that of one entry; the listing continues.
+    fn listed(
+        &self,
+        entry: Result<smbeam_client::Entry, Error>,
+    ) -> Outcome<Outcome<smbeam_client::Entry>> {
+        match entry {
+            Ok(entry) => Ok(Ok(entry)),
+            Err(Error::InvalidName(name, why)) => {
+                let path = format!("{self}/{}", name.escape_debug());
+                Ok(Err(Failure::new(Exit::BadName, path, why)))
+            }
+            Err(error) => Err(self.failure(&error)),
+        }
     }
 
     /// An entry of a listing with exact names, with the name that other clients see.
