@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -25,26 +27,40 @@ pub struct FuseMount {
 impl FuseMount {
     /// Mounts the share `data` as a user, at the new directory `target`, with a list of options.
     pub fn new(server: &Server, user: User, target: &Path, options: &str) -> Result<FuseMount> {
+        Self::start((&server.tcp.to_string(), user), target, options, None)
+    }
+
+    /// As [`new`](Self::new), from the server at an address. `uid` is the user that runs the
+    /// process and owns the directory; `None` for the present one.
+    pub fn start(
+        (address, account): (&str, User),
+        target: &Path,
+        options: &str,
+        uid: Option<u32>,
+    ) -> Result<FuseMount> {
         if !is_root() || !Path::new("/dev/fuse").exists() {
             let why = "a mount needs root and /dev/fuse".to_owned();
             return Err(Missing(why).into());
         }
         fs::create_dir(target)?;
         let password = target.with_extension("password");
-        fs::write(&password, user.password)?;
-        let url = format!("smb://{}@{}/data", user.name, server.tcp);
-        let process = Command::new(program()?)
+        fs::write(&password, account.password)?;
+        let mut command = Command::new(program()?);
+        command
             .args(["mount", "--foreground", "--password-file"])
             .args([password.as_os_str(), OsStr::new("-o"), OsStr::new(options)])
-            .arg(url)
+            .arg(format!("smb://{}@{address}/data", account.name))
             .arg(target)
-            .stdin(Stdio::null())
-            .spawn()
-            .context("cannot start smbeam mount")?;
+            .stdin(Stdio::null());
+        if let Some(uid) = uid {
+            chown(target, Some(uid), Some(uid))?;
+            command.uid(uid).gid(uid);
+        }
+        let process = command.spawn().context("cannot start smbeam mount")?;
         let target = target.to_path_buf();
         let mut mount = FuseMount { process, target };
         wait::until("the mount", TIME_LIMIT, || {
-            mount.is_mounted() || !matches!(mount.process.try_wait(), Ok(None))
+            mount.is_mounted() || mount.has_ended()
         })?;
         ensure!(mount.is_mounted(), "smbeam mount has ended");
         Ok(mount)
@@ -60,7 +76,27 @@ impl FuseMount {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    fn is_mounted(&self) -> bool {
+    /// Sends a signal to the process by its name, such as TERM.
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let id = self.process.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status()?;
+        ensure!(sent.success(), "kill -s {name} failed");
+        Ok(())
+    }
+
+    /// Kills the process.
+    pub fn kill(&mut self) -> Result<()> {
+        Ok(self.process.kill()?)
+    }
+
+    /// Waits for the end of the process.
+    pub fn ends(&mut self) -> Result<()> {
+        let status = wait::for_end(&mut self.process, TIME_LIMIT)?;
+        status.map(drop).context("smbeam mount does not end")
+    }
+
+    /// Whether the directory shows the share.
+    pub fn is_mounted(&self) -> bool {
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
         let target = self.target.to_string_lossy();
         mounts

@@ -13,6 +13,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::Transport;
+use smbeam_tests::fuse::FuseMount;
 use smbeam_tests::subject::Subject;
 use smbeam_tests::wait;
 use wire::compound::Members;
@@ -20,7 +21,7 @@ use wire::header::HEADER_LEN;
 use wire::text::utf16;
 use wire::{Command as SmbCommand, Flags, Header, Status, read};
 
-use crate::fuse_mounts_work::Mount;
+use crate::fuse_mounts_work::mount_with;
 use crate::rig::{Peer, Rig, TIME_LIMIT, pattern};
 
 smbeam_tests::tests!(
@@ -47,7 +48,7 @@ fn rig() -> Result<Rig> {
 }
 
 /// Mounts the share through a relay that changes the frames of the server.
-fn mount(rig: &Rig, options: &str, change: Change) -> Result<Mount> {
+fn mount(rig: &Rig, options: &str, change: Change) -> Result<FuseMount> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
     let target = rig.endpoint().port;
@@ -60,7 +61,7 @@ fn mount(rig: &Rig, options: &str, change: Change) -> Result<Mount> {
         }
         io::Result::Ok(())
     });
-    Mount::with(rig, (port, options), "mount")
+    mount_with(rig, (port, options), "mount")
 }
 
 fn relay(from: &TcpStream, to: &TcpStream, change: Change) -> io::Result<()> {
@@ -148,11 +149,11 @@ fn names_do_not_leave_their_directory() -> Result<()> {
         }
         pairs.push((utf16("twin-b"), utf16("twin-a")));
         let mount = mount(&rig, options, replaced(pairs))?;
-        let found: BTreeSet<_> = names(&mount.target)?.into_iter().collect();
+        let found: BTreeSet<_> = names(mount.target())?.into_iter().collect();
         let expected = BTreeSet::from(["good", "twin-a"].map(str::to_owned));
         ensure!(found == expected, "{options}: {found:?}");
-        ensure!(fs::read(mount.target.join("twin-a"))? == b"twin-a");
-        ensure!(fs::read(mount.target.join("good"))? == b"good");
+        ensure!(fs::read(mount.target().join("twin-a"))? == b"twin-a");
+        ensure!(fs::read(mount.target().join("good"))? == b"good");
     }
     Ok(())
 }
@@ -188,7 +189,7 @@ fn wrong_numbers_and_sizes_mix_up_no_files() -> Result<()> {
     let bytes = |it: u64| it.to_le_bytes().to_vec();
     pairs.extend(lies.map(|(size, lie)| (bytes(size), bytes(lie))));
     let mount = mount(&rig, "posix", replaced(pairs))?;
-    let path = |name: &str| mount.target.join(name);
+    let path = |name: &str| mount.target().join(name);
     let (one, two) = (File::open(path("one"))?, File::open(path("two"))?);
     for (file, expected) in [(&one, b"one"), (&two, b"two"), (&one, b"one")] {
         let mut buffer = [0; 8];
@@ -239,7 +240,7 @@ fn short_responses_are_completed() -> Result<()> {
     for options in ["cache=strict", "cache=none"] {
         let mount = mount(&rig, options, Arc::clone(&half))?;
         ensure!(
-            fs::read(mount.target.join("file"))? == bytes,
+            fs::read(mount.target().join("file"))? == bytes,
             "{options}: other data"
         );
         drop(mount);
@@ -271,7 +272,7 @@ fn a_listing_without_an_end_can_be_left() -> Result<()> {
         }
     });
     let mount = mount(&rig, "posix", endless)?;
-    let directory = mount.target.join("directory");
+    let directory = mount.target().join("directory");
     let taken = fs::read_dir(&directory)?.take(TAKEN);
     let taken = taken.collect::<io::Result<Vec<_>>>()?;
     ensure!(taken.len() == TAKEN, "the listing ends");
@@ -296,7 +297,7 @@ fn links_in_a_circle_end() -> Result<()> {
     let mount = mount(&rig, "posix", replaced(vec![]))?;
     const ELOOP: i32 = 40;
     for name in ["one", "two/x"] {
-        let error = fs::read(mount.target.join(name))
+        let error = fs::read(mount.target().join(name))
             .err()
             .context("a loop was read")?;
         ensure!(error.raw_os_error() == Some(ELOOP), "{name}: {error}");

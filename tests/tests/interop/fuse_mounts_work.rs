@@ -4,32 +4,27 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use smbeam_tests::fuse::FuseMount;
 use smbeam_tests::harness::Test;
-use smbeam_tests::lab::{Missing, is_root};
+use smbeam_tests::lab::Missing;
 use smbeam_tests::scale;
 use smbeam_tests::scratch::Scratch;
-use smbeam_tests::subject::{ALICE, Plan, Subject, User, program};
+use smbeam_tests::subject::{ALICE, Plan, ROOT, Subject, User};
 use smbeam_tests::volume::{FileSystem, Volume};
 use smbeam_tests::wait;
 
 use crate::rig::proxy::Proxy;
-use crate::rig::{Case, Peer, Rig, SHARE, TIME_LIMIT, tests_over_tcp};
+use crate::rig::{Case, Peer, Rig, TIME_LIMIT, tests_over_tcp};
 
 /// The checks that run on two mounts.
 const CHECKS: &str = include_str!("../../src/python/fuse_mount.py");
 /// The checks of the POSIX extensions, which need the others behind them.
 const POSIX_CHECKS: &str = include_str!("../../src/python/fuse_posix.py");
-/// A user of the server that may set every owner.
-const ROOT: User = User {
-    name: "root",
-    password: "Superuser-7",
-    id: 0,
-};
 /// The options with which a mount is a file system for all users of this machine.
 const FOR_ALL: &str = "posix,allow_other,default_permissions,dev,suid";
 /// Time without a connection.
@@ -67,89 +62,24 @@ pub(crate) fn tests() -> Vec<Test> {
     tests_over_tcp(cases)
 }
 
-/// A mount, and the process that serves it.
-pub(crate) struct Mount {
-    process: Child,
-    pub(crate) target: PathBuf,
+/// Mounts the share in the foreground. `uid` is the user that runs the process.
+fn mount(rig: &Rig, port: u16, name: &str, uid: Option<u32>) -> Result<FuseMount> {
+    mount_as(rig, (port, ALICE), name, ("rw", uid))
 }
 
-impl Mount {
-    /// Mounts the share in the foreground. `user` runs the process.
-    fn new(rig: &Rig, port: u16, name: &str, user: Option<u32>) -> Result<Self> {
-        Self::start(rig, (port, ALICE, name), "rw", user)
-    }
-
-    /// Mounts the share in the foreground, with these options.
-    pub(crate) fn with(rig: &Rig, (port, options): (u16, &str), name: &str) -> Result<Self> {
-        Self::start(rig, (port, ALICE, name), options, None)
-    }
-
-    fn start(
-        rig: &Rig,
-        (port, account, name): (u16, User, &str),
-        options: &str,
-        user: Option<u32>,
-    ) -> Result<Self> {
-        if !is_root() || !Path::new("/dev/fuse").exists() {
-            let why = "a mount needs root and /dev/fuse".to_owned();
-            return Err(Missing(why).into());
-        }
-        let target = rig.beside(name);
-        fs::create_dir(&target)?;
-        let password = rig.beside("password");
-        fs::write(&password, account.password)?;
-        let mut command = Command::new(program()?);
-        command
-            .args(["mount", "--foreground", "--password-file"])
-            .arg(password)
-            .arg(format!("smb://{}@127.0.0.1:{port}/{SHARE}", account.name))
-            .arg(&target)
-            .args(["-o", options])
-            .stdin(Stdio::null());
-        if let Some(user) = user {
-            std::os::unix::fs::chown(&target, Some(user), Some(user))?;
-            command.uid(user).gid(user);
-        }
-        let process = command.spawn().context("cannot start smbeam mount")?;
-        let mut mount = Self { process, target };
-        wait::until("the mount", TIME_LIMIT, || {
-            mount.is_mounted() || !matches!(mount.process.try_wait(), Ok(None))
-        })?;
-        ensure!(mount.is_mounted(), "smbeam mount has ended");
-        Ok(mount)
-    }
-
-    fn is_mounted(&self) -> bool {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-        let target = self.target.to_string_lossy();
-        mounts
-            .lines()
-            .any(|line| line.split(' ').nth(1) == Some(&target))
-    }
-
-    fn signal(&self, name: &str) -> Result<()> {
-        let id = self.process.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &id]).status()?;
-        ensure!(sent.success(), "kill -s {name} failed");
-        Ok(())
-    }
-
-    fn ends(&mut self) -> Result<()> {
-        let status = wait::for_end(&mut self.process, TIME_LIMIT)?;
-        status.map(drop).context("smbeam mount does not end")
-    }
+/// Mounts the share in the foreground, with these options.
+pub(crate) fn mount_with(rig: &Rig, (port, options): (u16, &str), name: &str) -> Result<FuseMount> {
+    mount_as(rig, (port, ALICE), name, (options, None))
 }
 
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = Command::new("umount")
-            .arg("-l")
-            .arg(&self.target)
-            .stderr(Stdio::null())
-            .status();
-    }
+fn mount_as(
+    rig: &Rig,
+    (port, account): (u16, User),
+    name: &str,
+    (options, uid): (&str, Option<u32>),
+) -> Result<FuseMount> {
+    let address = format!("127.0.0.1:{port}");
+    FuseMount::start((&address, account), &rig.beside(name), options, uid)
 }
 
 fn python(arguments: &[&Path], checks: &[&str]) -> Command {
@@ -195,11 +125,11 @@ fn fill(peer: Peer) -> Result<()> {
 fn check_on(rig: &Rig, checks: &[&str]) -> Result<()> {
     let port = rig.endpoint().port;
     let (one, two) = (
-        Mount::new(rig, port, "one", None)?,
-        Mount::new(rig, port, "two", None)?,
+        mount(rig, port, "one", None)?,
+        mount(rig, port, "two", None)?,
     );
     succeeds(&mut python(
-        &[&one.target, &two.target, &rig.path("")],
+        &[one.target(), two.target(), &rig.path("")],
         checks,
     ))
 }
@@ -222,13 +152,13 @@ fn use_with_posix(peer: Peer) -> Result<()> {
     }
     let rig = Rig::with(peer, |plan| plan.users.push(ROOT))?;
     let port = rig.endpoint().port;
-    let mount = |name| Mount::start(&rig, (port, ROOT, name), FOR_ALL, None);
+    let mount = |name| mount_as(&rig, (port, ROOT), name, (FOR_ALL, None));
     let (one, two) = (mount("one")?, mount("two")?);
     let program = [POSIX_CHECKS, CHECKS].concat();
     let mut command = Command::new("python3");
     command
         .args(["-c", &program])
-        .args([&one.target, &two.target, &rig.path("")])
+        .args([one.target(), two.target(), &rig.path("")])
         .args(["posix_owners", "posix_files", "posix_renames"]);
     succeeds(&mut command)
 }
@@ -236,7 +166,7 @@ fn use_with_posix(peer: Peer) -> Result<()> {
 fn stall(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
     let proxy = Proxy::to(rig.endpoint())?;
-    let mount = Mount::new(&rig, proxy.endpoint().port, "one", None)?;
+    let mount = mount(&rig, proxy.endpoint().port, "one", None)?;
     write_slowly(&rig, &mount, || {
         proxy.interrupt(OUTAGE, None);
         Ok(())
@@ -247,13 +177,13 @@ fn stall(peer: Peer) -> Result<()> {
 fn restart(peer: Peer) -> Result<()> {
     let mut rig = rig(peer)?;
     let port = rig.endpoint().port;
-    let mount = Mount::new(&rig, port, "one", None)?;
-    fs::write(mount.target.join("file"), "before")?;
-    let file = fs::File::open(mount.target.join("file"))?;
+    let mount = mount(&rig, port, "one", None)?;
+    fs::write(mount.target().join("file"), "before")?;
+    let file = fs::File::open(mount.target().join("file"))?;
     rig.server.restart()?;
     // An open for reading is made again, and a path needs no open.
     ensure!(read_at(&file)? == b"before", "an open file has other data");
-    fs::write(mount.target.join("other"), "after")?;
+    fs::write(mount.target().join("other"), "after")?;
     rig.assert_holds("other", b"after")
 }
 
@@ -265,9 +195,9 @@ fn read_at(file: &fs::File) -> Result<Vec<u8>> {
 }
 
 /// Writes to a mount, and lets `disturb` act meanwhile. No record is lost.
-fn write_slowly(rig: &Rig, mount: &Mount, disturb: impl FnOnce() -> Result<()>) -> Result<()> {
+fn write_slowly(rig: &Rig, mount: &FuseMount, disturb: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut writes = python(
-        &[&mount.target, &mount.target, &rig.path("")],
+        &[mount.target(), mount.target(), &rig.path("")],
         &["write_slowly"],
     );
     let mut writes = writes.stderr(Stdio::piped()).spawn()?;
@@ -285,16 +215,16 @@ fn write_slowly(rig: &Rig, mount: &Mount, disturb: impl FnOnce() -> Result<()>) 
 fn unmount_by_signal(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
     for name in ["TERM", "INT"] {
-        let mut mount = Mount::new(&rig, rig.endpoint().port, name, None)?;
-        fs::write(mount.target.join("file"), name)?;
+        let mut mount = mount(&rig, rig.endpoint().port, name, None)?;
+        fs::write(mount.target().join("file"), name)?;
         mount.signal(name)?;
         mount.ends()?;
         ensure!(!mount.is_mounted(), "SIG{name} leaves the mount");
         rig.assert_holds("file", name.as_bytes())?;
     }
     // A program that uses the mount does not keep the process from its end.
-    let mut mount = Mount::new(&rig, rig.endpoint().port, "busy", None)?;
-    let _file = fs::File::open(mount.target.join("file"))?;
+    let mut mount = mount(&rig, rig.endpoint().port, "busy", None)?;
+    let _file = fs::File::open(mount.target().join("file"))?;
     mount.signal("TERM")?;
     mount.ends()?;
     ensure!(!mount.is_mounted(), "a mount in use stays");
@@ -303,15 +233,15 @@ fn unmount_by_signal(peer: Peer) -> Result<()> {
 
 fn kill(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
-    let mut mount = Mount::new(&rig, rig.endpoint().port, "one", None)?;
-    fs::write(mount.target.join("file"), "data")?;
+    let mut mount = mount(&rig, rig.endpoint().port, "one", None)?;
+    fs::write(mount.target().join("file"), "data")?;
     let program = "import os, sys\nwhile True: os.stat(sys.argv[1]).st_size";
     let mut reader = Command::new("python3")
         .args(["-c", program])
-        .arg(mount.target.join("file"))
+        .arg(mount.target().join("file"))
         .stderr(Stdio::null())
         .spawn()?;
-    mount.process.kill()?;
+    mount.kill()?;
     mount.ends()?;
     let end = wait::for_end(&mut reader, TIME_LIMIT)?;
     ensure!(end.is_some_and(|end| !end.success()), "the reader is stuck");
@@ -323,15 +253,15 @@ fn give_up(peer: Peer) -> Result<()> {
     let rig = rig(peer)?;
     let proxy = Proxy::to(rig.endpoint())?;
     let port = proxy.endpoint().port;
-    let mut mount = Mount::with(&rig, (port, "reconnect_s=0.5,cache=none"), "one")?;
-    fs::write(mount.target.join("file"), "data")?;
-    let file = fs::File::open(mount.target.join("file"))?;
+    let mut mount = mount_with(&rig, (port, "reconnect_s=0.5,cache=none"), "one")?;
+    fs::write(mount.target().join("file"), "data")?;
+    let file = fs::File::open(mount.target().join("file"))?;
     proxy.shut();
     let error = read_at(&file).err().context("a read succeeds")?;
     let error = error.downcast::<std::io::Error>()?;
     ensure!(error.raw_os_error() == Some(EIO), "{error}");
     ensure!(
-        fs::metadata(mount.target.join("file")).is_err(),
+        fs::metadata(mount.target().join("file")).is_err(),
         "stat(2) succeeds"
     );
     drop(file);
@@ -345,23 +275,23 @@ fn unmount_by_force(peer: Peer) -> Result<()> {
     for force in ["-f", "-l"] {
         let proxy = Proxy::to(rig.endpoint())?;
         let options = (proxy.endpoint().port, "cache=none");
-        let mut mount = Mount::with(&rig, options, &format!("by{force}"))?;
-        fs::write(mount.target.join("file"), "data")?;
+        let mut mount = mount_with(&rig, options, &format!("by{force}"))?;
+        fs::write(mount.target().join("file"), "data")?;
         let program =
             "import sys\nwith open(sys.argv[1]) as file:\n while True: file.seek(0); file.read()";
         let mut reader = Command::new("python3")
             .args(["-c", program])
-            .arg(mount.target.join("file"))
+            .arg(mount.target().join("file"))
             .stderr(Stdio::null())
             .spawn()?;
         proxy.shut();
         let unmounted = Command::new("umount")
             .arg(force)
-            .arg(&mount.target)
+            .arg(mount.target())
             .status()?;
         ensure!(unmounted.success() || force == "-f", "umount {force} fails");
         // A detached file system ends with its process.
-        mount.process.kill()?;
+        mount.kill()?;
         mount.ends()?;
         let end = wait::for_end(&mut reader, TIME_LIMIT)?;
         ensure!(
@@ -387,8 +317,8 @@ fn mount_as_user(peer: Peer) -> Result<()> {
         return Err(Missing(why).into());
     }
     let rig = rig(peer)?;
-    let mut mount = Mount::new(&rig, rig.endpoint().port, "one", Some(ORDINARY_USER))?;
-    let (one, shared) = (mount.target.clone(), rig.path(""));
+    let mut mount = mount(&rig, rig.endpoint().port, "one", Some(ORDINARY_USER))?;
+    let (one, shared) = (mount.target().to_path_buf(), rig.path(""));
     let mut checks = python(&[&one, &one, &shared], &["direct", "rename_flags"]);
     succeeds(checks.uid(ORDINARY_USER).gid(ORDINARY_USER))?;
     mount.signal("TERM")?;
