@@ -139,6 +139,7 @@ mod open_options;
 mod options;
 mod path;
 mod posix;
+mod posix_changes;
 mod read_dir;
 mod read_each;
 mod reparse;
@@ -172,6 +173,7 @@ pub use open_options::OpenOptions;
 pub use options::{
     CHANNELS_MAX, Channels, Credentials, Options, Protection, REQUEST_BYTES, Transports,
 };
+pub use posix_changes::PosixChanges;
 pub use read_dir::{Blocking, Entry, ReadDir};
 pub use read_each::FILES_TOGETHER;
 pub use reparse::ReparsePoint;

@@ -213,6 +213,17 @@ impl Changes {
 }
 
 impl Changes {
+    /// These changes with `later` ones after them.
+    pub(crate) fn then(self, later: &Self) -> Self {
+        Self {
+            created: later.created.or(self.created),
+            accessed: later.accessed.or(self.accessed),
+            written: later.written.or(self.written),
+            changed: later.changed.or(self.changed),
+            attributes: later.attributes.or(self.attributes),
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let time = |time: Option<SystemTime>| time.map_or(FileTime::OMIT, file_time);
         // No attribute at all is NORMAL: 0 would leave them as they are. [MS-FSCC] 2.4.7

@@ -9,13 +9,16 @@ use proto::client::request::{FileRef, Reply};
 use wire::access::AccessMask;
 use wire::fscc::{DispositionFlags, FileDispositionInformationEx, FileInfoClass, InfoType};
 use wire::posix::FilePosixInformation;
-use wire::security::{SecurityDescriptor, SecurityInformation, Sid};
 
-use crate::error::{Error, unexpected};
+use crate::buffer::IoSource;
+use crate::error::{Cause, Error, unexpected};
 use crate::file::File;
+use crate::file::io::written;
+use crate::io::call::Memory;
 use crate::metadata::Metadata;
 use crate::open_options::OpenOptions;
 use crate::path;
+use crate::posix_changes::PosixChanges;
 use crate::share::{Share, set};
 
 /// Largest information class 100 in bytes: the fixed fields and two SIDs.
@@ -24,6 +27,8 @@ const POSIX_LEN: u32 = FilePosixInformation::FIXED_LEN as u32 + 2 * SID_LEN;
 const SID_LEN: u32 = 8 + 15 * 4;
 /// The name of the query for messages.
 const QUERY: &str = "query the Unix metadata of";
+/// The name of a change for messages.
+const CHANGE: &str = "change the attributes of";
 
 impl File {
     /// Queries metadata with [`Metadata::unix`]. The file must be open with
@@ -41,27 +46,70 @@ impl File {
         }
     }
 
-    /// Changes the permission bits of the file, as [`Share::set_posix_mode`] does.
+    /// Changes attributes of the file in one message, and returns its metadata after that with
+    /// [`Metadata::unix`].
     ///
     /// # Errors
-    /// The open has no right to change the access list (WRITE_DAC), or does not use the POSIX
-    /// extensions.
-    pub async fn set_posix_mode(&self, mode: u32) -> Result<(), Error> {
-        let descriptor = SecurityDescriptor::change_of_mode(mode);
-        self.set_security(SecurityInformation::DACL, &descriptor)
-            .await
+    /// The open lacks a right: WRITE_DAC for the permissions, WRITE_OWNER for owner and group,
+    /// FILE_WRITE_ATTRIBUTES for the rest, FILE_READ_ATTRIBUTES in any case; the user may not change
+    /// the owner; the open does not use the POSIX extensions. Changes before the one that failed
+    /// are done.
+    pub async fn change_posix(&self, changes: &PosixChanges) -> Result<Metadata, Error> {
+        let steps = self.change_steps(changes);
+        let replies = self.start(steps, Memory::None).await.all().0;
+        let decoded = replies.and_then(|replies| metadata_in(replies.last()));
+        decoded.map_err(|cause| self.failed(CHANGE, cause))
     }
 
-    /// Changes the owner and the group of the file, as [`Share::set_posix_owner`] does.
+    /// Writes all bytes of the buffer to the file, starting at `offset` (bytes), and then changes
+    /// attributes as [`change_posix`](Self::change_posix) does, in one message. The buffer is not
+    /// longer than [`SMALL_WRITE`](Self::SMALL_WRITE). Returns the results of both and the buffer.
     ///
     /// # Errors
-    /// The open has no right to change the owner (WRITE_OWNER), or the user may not change it.
-    pub async fn set_posix_owner(&self, uid: Option<u32>, gid: Option<u32>) -> Result<(), Error> {
-        let (parts, descriptor) = change_of_owner(uid, gid);
-        match parts.is_empty() {
-            true => Ok(()),
-            false => self.set_security(parts, &descriptor).await,
-        }
+    /// As [`write_at`](Self::write_at) and [`change_posix`](Self::change_posix). The changes are
+    /// made even if the write fails.
+    ///
+    /// # Panics
+    /// If the buffer is longer.
+    pub async fn write_and_change_posix<B: IoSource>(
+        &self,
+        (buffer, offset): (B, u64),
+        changes: &PosixChanges,
+    ) -> (Result<(), Error>, Result<Metadata, Error>, B) {
+        let source = buffer.into_source();
+        let len = source.len();
+        assert!(len <= Self::SMALL_WRITE, "{len} bytes are no small write");
+        let mut steps = vec![self.write_step(len, offset)];
+        steps.extend(self.change_steps(changes));
+        let done = self.start(steps, Memory::Source(source)).await;
+        let buffer = done.memory.into_source();
+        let buffer = buffer.map_or_else(B::lost_source, B::from_source);
+        let mut replies = match done.replies {
+            Ok(replies) => replies.into_iter(),
+            Err(cause) => {
+                let failed = self.failed("write", cause.clone());
+                return (Err(failed), Err(self.failed(CHANGE, cause)), buffer);
+            }
+        };
+        let first = replies.next().unwrap_or_else(|| Err(unexpected()));
+        let wrote = written(first, len).map(drop);
+        let changed = replies.collect::<Result<Vec<_>, _>>();
+        let changed = changed.and_then(|replies| metadata_in(replies.last()));
+        (
+            wrote.map_err(|cause| self.failed("write", cause)),
+            changed.map_err(|cause| self.failed(CHANGE, cause)),
+            buffer,
+        )
+    }
+
+    /// Length in bytes of the longest write of
+    /// [`write_and_change_posix`](Self::write_and_change_posix): one credit.
+    pub const SMALL_WRITE: usize = 64 << 10;
+
+    fn change_steps(&self, changes: &PosixChanges) -> Vec<Step> {
+        let mut steps = changes.steps(self.file());
+        steps.push(query_step(self.file()));
+        steps
     }
 }
 
@@ -154,7 +202,8 @@ impl Share {
             .create_new(true)
             .follow(false)
             .posix(mode);
-        self.query_with_posix("create", path, &options).await
+        self.query_with_posix(("create", path), &options, Vec::new())
+            .await
     }
 
     /// Queries metadata with [`Metadata::unix`], of a link or of its target.
@@ -167,96 +216,64 @@ impl Share {
             .access(AccessMask::FILE_READ_ATTRIBUTES)
             .follow(follow)
             .posix(0);
-        self.query_with_posix(QUERY, path, &options).await
-    }
-
-    /// Opens a file, queries its metadata and closes it, all in one message.
-    async fn query_with_posix(
-        &self,
-        operation: &'static str,
-        path: &str,
-        options: &OpenOptions,
-    ) -> Result<Metadata, Error> {
-        let query = Step::QueryInfo {
-            file: FileRef::Previous,
-            info_type: InfoType::FILE,
-            class: FileInfoClass::POSIX.0,
-            additional: 0,
-            length: POSIX_LEN,
-        };
-        let wire = options.to_wire(path)?;
-        let replies = self.alone_wire(wire, options, vec![query]).await;
-        let decoded = replies.and_then(|replies| match replies.get(1) {
-            Some(Reply::Output(bytes, false)) => Ok(FilePosixInformation::decode(bytes)?),
-            _ => Err(unexpected()),
-        });
-        match decoded {
-            Ok(info) => Ok(Metadata::from_posix(&info)),
-            Err(cause) => Err(cause.of(operation, path)),
-        }
-    }
-
-    /// Changes the permission bits of the file or directory `path` (chmod), by the SMB3 POSIX
-    /// extensions: an access control entry for the SID S-1-5-88-3-mode. `path` is as in
-    /// [`posix_metadata`](Self::posix_metadata). A symbolic link has no permissions to change.
-    ///
-    /// # Errors
-    /// The server does not have the extensions, the file does not exist, or the user does not own
-    /// it.
-    pub async fn set_posix_mode(&self, path: &str, mode: u32) -> Result<(), Error> {
-        let descriptor = SecurityDescriptor::change_of_mode(mode);
-        self.set_posix_security(path, SecurityInformation::DACL, &descriptor)
+        self.query_with_posix((QUERY, path), &options, Vec::new())
             .await
     }
 
-    /// Changes the owner and the group of the file or directory `path` (chown), by the SIDs
-    /// S-1-22-1-uid and S-1-22-2-gid. `None` leaves one as it is. `path` is as in
-    /// [`posix_metadata`](Self::posix_metadata); the owner of a symbolic link is changed, not that
-    /// of its target.
+    /// Opens a file, executes `steps`, queries its metadata and closes it, all in one message.
+    async fn query_with_posix(
+        &self,
+        (operation, path): (&'static str, &str),
+        options: &OpenOptions,
+        mut steps: Vec<Step>,
+    ) -> Result<Metadata, Error> {
+        steps.push(query_step(FileRef::Previous));
+        let last = steps.len();
+        let wire = options.to_wire(path)?;
+        let replies = self.alone_wire(wire, options, steps).await;
+        let decoded = replies.and_then(|replies| metadata_in(replies.get(last)));
+        decoded.map_err(|cause| cause.of(operation, path))
+    }
+
+    /// Changes attributes of the file or directory `path` in one message, by the SMB3 POSIX
+    /// extensions, and returns its metadata after that with [`Metadata::unix`]. `path` is as in
+    /// [`posix_metadata`](Self::posix_metadata). If it is a symbolic link, the link itself is
+    /// changed, not its target; a link has no permissions to change.
     ///
     /// # Errors
     /// The server does not have the extensions, the file does not exist, or the user may not change
-    /// the owner.
-    pub async fn set_posix_owner(
+    /// it. Changes before the one that failed are done.
+    pub async fn change_posix(
         &self,
         path: &str,
-        uid: Option<u32>,
-        gid: Option<u32>,
-    ) -> Result<(), Error> {
-        let (parts, descriptor) = change_of_owner(uid, gid);
-        match parts.is_empty() {
-            true => Ok(()),
-            false => self.set_posix_security(path, parts, &descriptor).await,
-        }
-    }
-
-    async fn set_posix_security(
-        &self,
-        path: &str,
-        parts: SecurityInformation,
-        descriptor: &SecurityDescriptor,
-    ) -> Result<(), Error> {
-        let options = OpenOptions::new().follow(false).posix(0);
-        self.set_security_with(path, parts, descriptor, options)
-            .await
+        changes: &PosixChanges,
+    ) -> Result<Metadata, Error> {
+        let options = OpenOptions::new()
+            .access(changes.access() | AccessMask::FILE_READ_ATTRIBUTES)
+            .follow(false)
+            .posix(0);
+        let steps = changes.steps(FileRef::Previous);
+        self.query_with_posix((CHANGE, path), &options, steps).await
     }
 }
 
-/// The descriptor that changes the owner and the group, and its parts.
-fn change_of_owner(
-    uid: Option<u32>,
-    gid: Option<u32>,
-) -> (SecurityInformation, SecurityDescriptor) {
-    let part = |is_set, part| match is_set {
-        true => part,
-        false => SecurityInformation::NONE,
-    };
-    let parts = part(uid.is_some(), SecurityInformation::OWNER)
-        | part(gid.is_some(), SecurityInformation::GROUP);
-    let descriptor = SecurityDescriptor {
-        owner: uid.map(Sid::unix_user),
-        group: gid.map(Sid::unix_group),
-        ..SecurityDescriptor::default()
-    };
-    (parts, descriptor)
+/// The query of the Unix metadata of a file.
+pub(crate) fn query_step(file: FileRef) -> Step {
+    Step::QueryInfo {
+        file,
+        info_type: InfoType::FILE,
+        class: FileInfoClass::POSIX.0,
+        additional: 0,
+        length: POSIX_LEN,
+    }
+}
+
+/// The metadata in the response to [`query_step`].
+pub(crate) fn metadata_in(reply: Option<&Reply>) -> Result<Metadata, Cause> {
+    match reply {
+        Some(Reply::Output(bytes, false)) => {
+            Ok(Metadata::from_posix(&FilePosixInformation::decode(bytes)?))
+        }
+        _ => Err(unexpected()),
+    }
 }

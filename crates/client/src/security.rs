@@ -91,20 +91,7 @@ impl Share {
         parts: SecurityInformation,
         descriptor: &SecurityDescriptor,
     ) -> Result<(), Error> {
-        let options = OpenOptions::new();
-        self.set_security_with(path, parts, descriptor, options)
-            .await
-    }
-
-    /// As [`Self::set_security`], with these options of the open.
-    pub(crate) async fn set_security_with(
-        &self,
-        path: &str,
-        parts: SecurityInformation,
-        descriptor: &SecurityDescriptor,
-        options: OpenOptions,
-    ) -> Result<(), Error> {
-        let options = options.access(access_to_write(parts));
+        let options = OpenOptions::new().access(access_to_write(parts));
         let step = set_step(FileRef::Previous, parts, descriptor);
         let done = self.alone_with(path, &options, vec![step]).await;
         done.map(drop).map_err(|cause| cause.of(SET, path))
@@ -150,7 +137,12 @@ fn query_step(parts: SecurityInformation, length: u32) -> Step {
     }
 }
 
-fn set_step(file: FileRef, parts: SecurityInformation, descriptor: &SecurityDescriptor) -> Step {
+/// The message that changes `parts` of a security descriptor.
+pub(crate) fn set_step(
+    file: FileRef,
+    parts: SecurityInformation,
+    descriptor: &SecurityDescriptor,
+) -> Step {
     let mut buffer = Vec::new();
     descriptor.select(parts).encode(&mut buffer);
     Step::SetInfo {

@@ -36,6 +36,11 @@ impl Node {
         }
     }
 
+    /// The same file after a change of its metadata.
+    pub(crate) fn changed(self, metadata: Metadata) -> Self {
+        Self { metadata, ..self }
+    }
+
     /// Whether the reparse point says more than its tag, or than the mode.
     pub(crate) fn needs_reparse_point(&self) -> bool {
         if self.metadata.unix.is_some() {

@@ -14,6 +14,7 @@ use std::task::{Poll, Waker};
 use std::time::SystemTime;
 
 use fuser::Errno;
+use smbeam_client::PosixChanges;
 
 use crate::handles::lock;
 
@@ -81,6 +82,9 @@ struct Inner {
     /// Number of failed WRITEs, and the first error since a program received one.
     failures: u64,
     error: Option<Errno>,
+    /// Changes of attributes that follow the data, and those that the server has not confirmed.
+    changes: PosixChanges,
+    changing: Option<PosixChanges>,
     /// Tasks that wait until everything is sent. New data wait for them.
     flushing: usize,
     /// Whether a task sends the data after a pause.
@@ -145,6 +149,8 @@ impl Held {
         inner.bytes += len - replaced;
         inner.size = Some(size.max(end));
         inner.written = Some(SystemTime::now());
+        // The write sets the time again.
+        inner.changes.basic.written = None;
         let needs_timer = !std::mem::replace(&mut inner.has_timer, true);
         Insert::Held { at, needs_timer }
     }
@@ -173,6 +179,72 @@ impl Held {
         taken.collect()
     }
 
+    /// Takes the changes of attributes and the only extent, if that has at most `max` bytes and
+    /// nothing is in flight. The caller sends both, and calls [`Self::sent`] and
+    /// [`Self::end_change`].
+    pub(crate) fn take_together(&self, max: usize) -> Option<(u64, Vec<u8>, PosixChanges)> {
+        let mut inner = lock(&self.inner);
+        let is_single = inner.waiting.len() == 1 && inner.in_flight.is_empty();
+        let (_, bytes) = inner.waiting.first_key_value().filter(|_| is_single)?;
+        if bytes.len() > max {
+            return None;
+        }
+        let changes = inner.begin_change()?;
+        let (at, bytes) = inner.waiting.pop_first()?;
+        inner.in_flight.push(at..at + bytes.len() as u64);
+        Some((at, bytes, changes))
+    }
+
+    /// Holds changes of attributes that follow held data. Returns false if no data are held, or if
+    /// the changes depend on the order of those before. `is_protected` is as for
+    /// [`Self::insert`].
+    pub(crate) fn defer(
+        &self,
+        changes: &PosixChanges,
+        is_protected: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut inner = lock(&self.inner);
+        let has_owner = changes.uid.is_some() || changes.gid.is_some();
+        // A change of the owner clears bits of the mode.
+        let depends = has_owner && inner.changes.mode.is_some();
+        let may_wait = inner.bytes > 0 && inner.flushing == 0 && !depends && is_protected();
+        if may_wait {
+            inner.changes = inner.changes.then(changes);
+        }
+        may_wait
+    }
+
+    /// Takes the changes of attributes. The caller sends them behind the data, and calls
+    /// [`Self::end_change`].
+    pub(crate) fn begin_change(&self) -> Option<PosixChanges> {
+        lock(&self.inner).begin_change()
+    }
+
+    /// The server has responded to changes of attributes.
+    pub(crate) fn end_change(&self, error: Option<Errno>) {
+        let mut inner = lock(&self.inner);
+        inner.changing = None;
+        inner.fail(error);
+        inner.wake();
+    }
+
+    /// The changes of attributes that the server may not have.
+    pub(crate) fn changes(&self) -> PosixChanges {
+        let inner = lock(&self.inner);
+        inner.changing.unwrap_or_default().then(&inner.changes)
+    }
+
+    /// Waits until the server has responded to changes of attributes.
+    pub(crate) async fn has_changed(&self) {
+        self.changed(|inner| inner.changing.is_none()).await;
+    }
+
+    /// Whether neither data nor changes are held.
+    pub(crate) fn is_clean(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.bytes == 0 && !inner.has_changes()
+    }
+
     /// The server has responded to the WRITEs of these ranges.
     pub(crate) fn sent(&self, ranges: &[Range<u64>], error: Option<Errno>, budget: &Budget) {
         let mut inner = lock(&self.inner);
@@ -183,10 +255,7 @@ impl Held {
             inner.bytes -= len;
             budget.release(len);
         }
-        if let Some(error) = error {
-            inner.failures += 1;
-            inner.error = Some(error);
-        }
+        inner.fail(error);
         inner.wake();
     }
 
@@ -275,7 +344,7 @@ impl Held {
     /// The pause before the data are sent has ended. Returns whether another one follows.
     pub(crate) fn timer_ended(&self) -> bool {
         let mut inner = lock(&self.inner);
-        inner.has_timer = inner.bytes > 0;
+        inner.has_timer = inner.bytes > 0 || inner.has_changes();
         inner.has_timer
     }
 
@@ -307,6 +376,25 @@ impl Drop for Flush<'_> {
 }
 
 impl Inner {
+    fn has_changes(&self) -> bool {
+        self.changing.is_some() || self.changes != PosixChanges::default()
+    }
+
+    fn begin_change(&mut self) -> Option<PosixChanges> {
+        if self.changing.is_some() || self.changes == PosixChanges::default() {
+            return None;
+        }
+        self.changing = Some(std::mem::take(&mut self.changes));
+        self.changing
+    }
+
+    fn fail(&mut self, error: Option<Errno>) {
+        if let Some(error) = error {
+            self.failures += 1;
+            self.error = Some(error);
+        }
+    }
+
     fn wake(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);
     }
@@ -362,6 +450,8 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use smbeam_client::Changes;
+
     use super::*;
 
     fn held(size: u64) -> Held {
@@ -453,6 +543,53 @@ mod tests {
         assert_eq!(ranges(&rest), std::slice::from_ref(&last));
         held.sent(&ranges(&batch), None, &budget);
         assert_eq!(ranges(&held.take(false)), std::slice::from_ref(&(10..15)));
+    }
+
+    #[test]
+    fn a_single_short_extent_goes_with_the_changes() {
+        let (held, budget) = (held(0), Budget::default());
+        let mode = PosixChanges::default().mode(Some(0o640));
+        assert!(write(&held, &budget, 4, &[1; 8]));
+        assert!(held.take_together(8).is_none(), "no changes are held");
+        assert!(held.defer(&mode, || true));
+        assert!(held.take_together(7).is_none());
+        assert_eq!(held.take_together(8), Some((4, vec![1; 8], mode)));
+        assert!(write(&held, &budget, 20, &[2; 3]));
+        assert!(held.defer(&mode, || true));
+        held.sent(std::slice::from_ref(&(4..12)), None, &budget);
+        assert!(held.take_together(100).is_none(), "changes are in flight");
+        held.end_change(None);
+        assert!(write(&held, &budget, 40, &[2; 3]));
+        assert!(held.take_together(100).is_none(), "there are two extents");
+        drain(&held, &budget, &mut Vec::new());
+        assert_eq!((budget.held(), held.begin_change()), (0, Some(mode)));
+    }
+
+    #[test]
+    fn changes_of_attributes_follow_the_data() {
+        let (held, budget) = (held(0), Budget::default());
+        let mode = PosixChanges::default().mode(Some(0o640));
+        let owner = PosixChanges::default().owner(Some(1), None);
+        let time = Changes::default().written(Some(SystemTime::UNIX_EPOCH));
+        let time = PosixChanges::default().basic(time);
+        assert!(!held.defer(&mode, || true), "no data are held");
+        assert!(write(&held, &budget, 0, &[1; 8]));
+        assert!(!held.defer(&mode, || false), "no lease permits it");
+        assert!(held.defer(&time, || true) && held.defer(&owner, || true));
+        assert!(held.defer(&mode, || true));
+        assert!(
+            !held.defer(&owner, || true),
+            "it would clear bits of the mode"
+        );
+        assert!(write(&held, &budget, 8, &[1; 8]));
+        let both = owner.mode(Some(0o640));
+        assert_eq!(held.changes(), both, "the write has set the time");
+        drain(&held, &budget, &mut Vec::new());
+        assert!(!held.is_clean());
+        assert_eq!(held.begin_change(), Some(both));
+        assert_eq!((held.begin_change(), held.changes()), (None, both));
+        held.end_change(Some(Errno::EPERM));
+        assert!(held.is_clean() && held.failures() == 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::lock::Mutex as Gate;
 use smbeam_client::{File, Guid, LeaseState};
 
+use crate::attributes::Node;
 use crate::handles::lock;
 use crate::held::Held;
 use crate::leased::DirectoryLease;
@@ -53,6 +54,8 @@ pub(crate) struct Opens {
     pub(crate) gate: Gate<()>,
     /// Whether a write can clear bits of the mode: setuid or setgid.
     pub(crate) clears_bits: AtomicBool,
+    /// The file as the server has reported it last, if an open of this mount has created it.
+    created: Mutex<Option<Node>>,
 }
 
 #[derive(Default)]
@@ -77,6 +80,7 @@ impl Opens {
             held: Held::default(),
             gate: Gate::new(()),
             clears_bits: AtomicBool::new(false),
+            created: Mutex::default(),
         })
     }
 
@@ -125,6 +129,24 @@ impl Opens {
         drop(files);
         if is_unused {
             self.held.set_size(None);
+            *lock(&self.created) = None;
+        }
+    }
+
+    /// The file as the server has reported it last, if an open of this mount has created it.
+    pub(crate) fn created(&self) -> Option<Node> {
+        *lock(&self.created)
+    }
+
+    /// Takes note of a file that an open of this mount has created.
+    pub(crate) fn has_created(&self, node: Node) {
+        *lock(&self.created) = Some(node);
+    }
+
+    /// Takes note of the new attributes of a file.
+    pub(crate) fn has_changed(&self, node: Node) {
+        if let Some(created) = &mut *lock(&self.created) {
+            *created = node;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Mode, owner and group of a file on a server.
 
-use smbeam_client::Wait as _;
+use smbeam_client::{Metadata, PosixChanges, Wait as _};
 
 use super::attributes;
 use super::values::{Unix, Unkept};
@@ -52,13 +52,9 @@ fn set_posix(remote: &RemotePath, unix: &Unix, old: Option<&Unix>, is_link: bool
 /// Sets the mode by the extensions. A server can accept setuid, setgid and sticky bits and not
 /// keep them.
 pub(super) fn set_mode(remote: &RemotePath, mode: u32) -> Outcome {
-    remote.by_exact_name(|path| remote.share.set_posix_mode(path, mode).wait())?;
-    if mode & SPECIAL == 0 {
-        return Ok(());
-    }
-    match read(remote)? {
-        Some(now) if now.mode != mode => {
-            let now = now.mode;
+    let metadata = change(remote, &PosixChanges::default().mode(Some(mode)))?;
+    match metadata.unix.map(|unix| unix.permissions()) {
+        Some(now) if mode & SPECIAL != 0 && now != mode => {
             let reason = format!("the server accepted mode {mode:04o}, but it keeps {now:04o}");
             Err(Failure::new(Exit::Failed, remote, reason))
         }
@@ -68,7 +64,11 @@ pub(super) fn set_mode(remote: &RemotePath, mode: u32) -> Outcome {
 
 /// Sets owner and group by the extensions.
 pub(super) fn set_owner(remote: &RemotePath, uid: Option<u32>, gid: Option<u32>) -> Outcome {
-    remote.by_exact_name(|path| remote.share.set_posix_owner(path, uid, gid).wait())
+    change(remote, &PosixChanges::default().owner(uid, gid)).map(drop)
+}
+
+fn change(remote: &RemotePath, changes: &PosixChanges) -> Outcome<Metadata> {
+    remote.by_exact_name(|path| remote.share.change_posix(path, changes).wait())
 }
 
 /// Only files and directories have extended attributes on every server.

@@ -245,15 +245,20 @@ impl File {
         offset: u64,
         behind: Option<RequestId>,
     ) -> Pending {
-        let step = Step::Write {
-            file: self.file(),
-            offset,
-            length: u32::try_from(memory.len()).expect("a piece is no longer than a WRITE"),
-            through: self.inner.is_write_through,
-        };
+        let step = self.write_step(memory.len(), offset);
         let mut request = Request::new(None, vec![step]);
         request.behind = behind;
         self.start_request(request, memory)
+    }
+
+    /// A WRITE of one piece.
+    pub(crate) fn write_step(&self, len: usize, offset: u64) -> Step {
+        Step::Write {
+            file: self.file(),
+            offset,
+            length: u32::try_from(len).expect("a piece is no longer than a WRITE"),
+            through: self.inner.is_write_through,
+        }
     }
 
     async fn read_region(

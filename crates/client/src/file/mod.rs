@@ -31,6 +31,7 @@ use crate::io::leases::LeaseState;
 use crate::io::opens::{Objects, OpenState};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
+use crate::posix;
 use crate::share::Share;
 use crate::symlink::LinkWalk;
 
@@ -77,9 +78,35 @@ impl Share {
     /// another open of it denies the access.
     pub async fn open(&self, path: &str, options: &OpenOptions) -> Result<File, Error> {
         let options = &self.options_here(options);
-        self.check_posix(options)
-            .map_err(|cause| cause.of("open", path))?;
         self.open_at(path, options.to_wire(path)?, options).await
+    }
+
+    /// Opens a file as [`open`](Self::open) does, and queries its metadata. With the SMB3 POSIX
+    /// extensions both are one message.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`File::metadata`].
+    pub async fn open_with_metadata(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+    ) -> Result<(File, Metadata), Error> {
+        let options = &self.options_here(options);
+        if options.posix.is_none() {
+            let file = self.open(path, options).await?;
+            let metadata = file.metadata().await?;
+            return Ok((file, metadata));
+        }
+        let query = vec![posix::query_step(FileRef::Previous)];
+        let opened = self.open_and(path, options.to_wire(path)?, (options, query));
+        let (file, replies) = opened.await?;
+        let metadata = match replies.into_iter().next() {
+            Some(Ok(reply)) => posix::metadata_in(Some(&reply)),
+            Some(Err(cause)) => Err(cause),
+            None => Err(unexpected()),
+        };
+        let metadata = metadata.map_err(|cause| file.failed("query", cause))?;
+        Ok((file, metadata))
     }
 
     /// Opens the path `wire` in the form of the protocol. `path` is the one of the caller.
@@ -89,24 +116,42 @@ impl Share {
         wire: String,
         options: &OpenOptions,
     ) -> Result<File, Error> {
+        let opened = self.open_and(path, wire, (options, Vec::new())).await;
+        opened.map(|(file, _)| file)
+    }
+
+    /// As [`Self::open_at`], with further messages of the same compound. Returns their results.
+    async fn open_and(
+        &self,
+        path: &str,
+        wire: String,
+        (options, steps): (&OpenOptions, Vec<Step>),
+    ) -> Result<(File, Vec<Result<Reply, Cause>>), Error> {
+        self.check_posix(options)
+            .map_err(|cause| cause.of("open", path))?;
         let mut walk = LinkWalk::at(self.place(), wire);
         loop {
-            let (mut open, mut done) = self.try_open(walk.path(), options, false).await;
+            let (mut open, mut done) = self.try_open((walk.path(), false), options, &steps).await;
             if open.is_refused(&done) {
                 // Another file has taken the place of the one with the lease of the path.
-                (open, done) = self.try_open(walk.path(), options, true).await;
+                (open, done) = self.try_open((walk.path(), true), options, &steps).await;
             }
             let was_repeated = done.was_repeated;
-            let cause = match done.only().0 {
-                Ok(Reply::Created(created)) => {
-                    return Ok(File::new(self, path, (&created, open), options));
+            let mut replies = done
+                .replies
+                .map_err(|cause| cause.of("open", path))?
+                .into_iter();
+            let cause = match replies.next() {
+                Some(Ok(Reply::Created(created))) => {
+                    let file = File::new(self, path, (&created, open), options);
+                    return Ok((file, replies.collect()));
                 }
-                Ok(_) => unexpected(),
-                Err(cause) if was_repeated && is_collision(&cause) => {
+                Some(Err(cause)) if was_repeated && is_collision(&cause) => {
                     let why = "the connection was lost while the server created the file";
                     Cause::Lost(why.into())
                 }
-                Err(cause) => cause,
+                Some(Err(cause)) => cause,
+                Some(Ok(_)) | None => unexpected(),
             };
             if !walk.follow(&cause) {
                 return Err(cause.of("open", path));
@@ -114,16 +159,19 @@ impl Share {
         }
     }
 
-    /// Sends the CREATE of a path. `is_own`: with a lease that no other open has.
+    /// Sends the CREATE of a path with the messages behind it. `is_own`: with a lease that no other
+    /// open has.
     async fn try_open(
         &self,
-        path: &str,
+        (path, is_own): (&str, bool),
         options: &OpenOptions,
-        is_own: bool,
+        behind: &[Step],
     ) -> (Arc<OpenState>, Done) {
         let (create, lease) = self.create_request(path, options, is_own);
         let open = OpenState::new(&self.inner.tree, create.clone(), lease);
-        let pending = self.start_open(vec![Step::Create(create)], Memory::None, &open);
+        let mut steps = vec![Step::Create(create)];
+        steps.extend_from_slice(behind);
+        let pending = self.start_open(steps, Memory::None, &open);
         let done = pending.await;
         (open, done)
     }
@@ -232,7 +280,7 @@ impl File {
 
     /// Starts a request.
     pub(crate) fn start_request(&self, request: Request, memory: Memory) -> Pending {
-        let is_write = matches!(request.steps[..], [Step::Write { .. }]);
+        let is_write = matches!(request.steps[..], [Step::Write { .. }, ..]);
         let is_counted = is_write && self.inner.share.session().dispatch().is_here();
         let lease = self.inner.open.lease.as_ref().filter(|_| is_counted);
         let objects = Objects {

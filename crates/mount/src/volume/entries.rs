@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use fuser::{Errno, FileType, RenameFlags};
-use smbeam_client::{Error, ErrorKind, OpenOptions, ReparsePoint, Share, Status};
+use smbeam_client::{Error, ErrorKind, OpenOptions, PosixChanges, ReparsePoint, Share, Status};
 use wire::reparse::{self, NfsFile};
 
 use super::{Answer, Caller, Found, Volume};
@@ -188,7 +188,10 @@ async fn make_special(share: &Share, path: &str, file: &NfsFile, mode: u32) -> R
     let point = ReparsePoint { tag, guid, data };
     share.create_reparse_point(path, &point, false).await?;
     match share.uses_posix() {
-        true => share.set_posix_mode(path, mode).await,
+        true => {
+            let changes = PosixChanges::default().mode(Some(mode));
+            share.change_posix(path, &changes).await.map(drop)
+        }
         false => Ok(()),
     }
 }

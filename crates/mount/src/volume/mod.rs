@@ -225,7 +225,12 @@ impl Volume {
     /// Queries a file by its path.
     pub(crate) async fn node(&self, path: &str) -> Answer<Node> {
         let metadata = self.share.symlink_metadata(path).await;
-        let mut node = Node::new(metadata.map_err(|error| errno(&error))?);
+        let node = Node::new(metadata.map_err(|error| errno(&error))?);
+        self.with_reparse_point(path, node).await
+    }
+
+    /// Queries the rest of a file that has a reparse point.
+    async fn with_reparse_point(&self, path: &str, mut node: Node) -> Answer<Node> {
         if node.needs_reparse_point() {
             let point = self.share.reparse_point(path).await;
             if let Some(point) = point.map_err(|error| errno(&error))? {
@@ -269,12 +274,19 @@ impl Volume {
     pub(crate) async fn attributes(&self, ino: u64, handle: Option<FileHandle>) -> Answer<Shown> {
         let opens = self.opens(ino)?;
         let leases = self.leases_of(ino);
-        let mut node = self.node_of(ino).await?;
-        self.note_mode(ino, &node);
-        show_held(&mut node, &opens);
+        let node = self.node_of(ino).await?;
         if handle.is_some() {
             self.before_read(&opens).await;
         }
+        self.shown(ino, node, leases)
+    }
+
+    /// The attributes of an inode for the kernel. `leases` are those of [`Self::leases_of`] from
+    /// before the query of `node`.
+    fn shown(&self, ino: u64, mut node: Node, leases: Option<Vec<Leased>>) -> Answer<Shown> {
+        let opens = self.opens(ino)?;
+        self.note_mode(ino, &node);
+        show_held(&mut node, &opens);
         let is_single = node.metadata.links.is_some_and(|links| links <= 1);
         let is_directory = node.kind == FileType::Directory;
         Ok(Shown {
@@ -405,4 +417,5 @@ fn show_held(node: &mut Node, opens: &Opens) {
         node.metadata.written = node.metadata.written.max(written);
         node.metadata.changed = node.metadata.changed.max(written);
     }
+    new_owner::show_changes(&mut node.metadata, &opens.held.changes());
 }

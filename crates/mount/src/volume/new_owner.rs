@@ -6,12 +6,14 @@
 use std::sync::atomic::Ordering;
 
 use fuser::{FileType, INodeNo, Request};
-use smbeam_client::{Error, Metadata, Status};
+use smbeam_client::{Error, Metadata, PosixChanges, Status};
 
 use super::{Answer, Volume};
 use crate::attributes::Node;
 use crate::errno::errno;
 
+/// The permission bits of a mode.
+const PERMISSIONS: u32 = 0o7777;
 /// Setuid, setgid and sticky.
 const SPECIAL: u32 = 0o7000;
 const SETUID: u32 = 0o4000;
@@ -49,27 +51,37 @@ impl Volume {
         };
         let (uid, gid) = self.owner_to_set(parent, caller, &node).await?;
         let has_other_owner = uid.is_some() || gid.is_some();
-        if has_other_owner {
-            match self.share.set_posix_owner(path, uid, gid).await {
-                Err(error) if is_refusal(&error) => {
-                    self.is_ordinary_user.store(true, Ordering::Relaxed);
-                }
-                done => done.map_err(|error| errno(&error))?,
-            }
-        }
         let inherited = unix.permissions() & SETGID;
         let wanted = unix.permissions() & !SPECIAL | mode & SPECIAL | inherited;
         let is_file = node.kind != FileType::Directory;
         // A change of the owner clears setuid and setgid of files.
         let has_lost = has_other_owner && is_file && wanted & (SETUID | SETGID) != 0;
-        let needs_mode = wanted != unix.permissions() || has_lost;
-        if needs_mode {
-            let done = self.share.set_posix_mode(path, wanted).await;
-            done.map_err(|error| errno(&error))?;
+        let has_other_mode = wanted != unix.permissions();
+        let mode = |is_needed: bool| is_needed.then_some(wanted);
+        let changes = PosixChanges::default()
+            .owner(uid, gid)
+            .mode(mode(has_other_mode || has_lost));
+        match self.change_new(path, &changes, node).await {
+            Err(error) if has_other_owner && is_refusal(&error) => {
+                self.is_ordinary_user.store(true, Ordering::Relaxed);
+                let changes = PosixChanges::default().mode(mode(has_other_mode));
+                let changed = self.change_new(path, &changes, node).await;
+                changed.map_err(|error| errno(&error))
+            }
+            changed => changed.map_err(|error| errno(&error)),
         }
-        match has_other_owner || needs_mode {
-            true => self.node(path).await,
-            false => Ok(node),
+    }
+
+    /// Changes a new file. Returns the file as it is then.
+    async fn change_new(
+        &self,
+        path: &str,
+        changes: &PosixChanges,
+        node: Node,
+    ) -> Result<Node, Error> {
+        match *changes == PosixChanges::default() {
+            true => Ok(node),
+            false => Ok(node.changed(self.share.change_posix(path, changes).await?)),
         }
     }
 
@@ -139,6 +151,28 @@ fn cleared(metadata: &Metadata) -> Option<u32> {
     };
     let left = mode & !(SETUID | setgid);
     (left != mode).then_some(left)
+}
+
+/// Lets the metadata of a file show changes that the server may not have. They leave the owner as
+/// it is.
+pub(super) fn show_changes(metadata: &mut Metadata, changes: &PosixChanges) {
+    let PosixChanges {
+        uid,
+        gid,
+        mode,
+        basic,
+        ..
+    } = *changes;
+    if (uid.is_some() || gid.is_some())
+        && let (Some(left), Some(unix)) = (cleared(metadata), &mut metadata.unix)
+    {
+        unix.mode = unix.mode & !PERMISSIONS | left;
+    }
+    if let (Some(mode), Some(unix)) = (mode, &mut metadata.unix) {
+        unix.mode = unix.mode & !PERMISSIONS | mode & PERMISSIONS;
+    }
+    metadata.accessed = basic.accessed.unwrap_or(metadata.accessed);
+    metadata.written = basic.written.unwrap_or(metadata.written);
 }
 
 /// Whether the user of the session lacks a right that root has.

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fuser::{Errno, FileHandle, FopenFlags, OpenAccMode, OpenFlags};
 use rustix::fs::OFlags;
-use smbeam_client::{AccessMask, Error, File, FileAttributes, LeaseState, OpenOptions};
+use smbeam_client::{
+    AccessMask, Error, File, FileAttributes, LeaseState, Metadata, OpenOptions, PosixChanges,
+};
 
 use super::new_owner::is_refusal;
 use super::{Answer, Caller, EXCLUSIVE, Found, Volume};
@@ -33,6 +35,8 @@ struct Access {
     is_writable: bool,
     is_append: bool,
     may_change_owner: bool,
+    /// Whether the caller needs the present metadata of the file.
+    needs_metadata: bool,
 }
 
 impl Access {
@@ -43,6 +47,7 @@ impl Access {
             is_writable: flags.acc_mode() != OpenAccMode::O_RDONLY,
             is_append: has(OFlags::APPEND),
             may_change_owner: false,
+            needs_metadata: false,
         }
     }
 
@@ -62,14 +67,18 @@ impl Volume {
         let path = self.path(ino)?;
         let opens = self.opens(ino)?;
         let was_protected = opens.holds(LeaseState::READ_CACHING);
+        if opens.held.changes() != PosixChanges::default() {
+            // The new mode can permit the open.
+            self.flush_held(&opens).await;
+        }
         let kept = self.reuse(&opens, (access.is_readable, access.is_writable));
         if let Some(kept) = kept {
             access.may_change_owner = kept.may_change_owner;
             return self.opened(&opens, kept.file.clone(), (access, was_protected));
         }
         let options = self.open_options(access);
-        let file = self.open_owned(&path, &options, &mut access).await;
-        let file = file.map_err(|error| errno(&error))?;
+        let opened = self.open_owned(&path, &options, &mut access).await;
+        let (file, _) = opened.map_err(|error| errno(&error))?;
         learn_size(&opens, &file);
         self.opened(&opens, file, (access, was_protected))
     }
@@ -83,24 +92,39 @@ impl Volume {
         path: &str,
         options: &OpenOptions,
         access: &mut Access,
-    ) -> Result<File, Error> {
+    ) -> Result<(File, Metadata), Error> {
         let is_ordinary_user = self.is_ordinary_user.load(Ordering::Relaxed);
         if is_ordinary_user || !access.is_writable || !self.share.uses_posix() {
-            return self.share.open(path, options).await;
+            return self.open_file(path, options, *access).await;
         }
-        let opened = self.share.open(path, &options.clone().access(OWNER)).await;
+        let owned = options.clone().access(OWNER);
+        let opened = self.open_file(path, &owned, *access).await;
         match opened {
             Err(error) if is_refusal(&error) => {
-                let file = self.share.open(path, options).await?;
+                let opened = self.open_file(path, options, *access).await?;
                 // Only the rights of an owner were refused.
                 self.is_ordinary_user.store(true, Ordering::Relaxed);
-                Ok(file)
+                Ok(opened)
             }
             opened => {
                 access.may_change_owner = opened.is_ok();
                 opened
             }
         }
+    }
+
+    async fn open_file(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        access: Access,
+    ) -> Result<(File, Metadata), Error> {
+        if access.needs_metadata {
+            return self.share.open_with_metadata(path, options).await;
+        }
+        let file = self.share.open(path, options).await?;
+        let metadata = file.opened_metadata();
+        Ok((file, metadata))
     }
 
     /// Creates a file and opens it.
@@ -110,7 +134,10 @@ impl Volume {
         (caller, mode): (Caller, u32),
         flags: OpenFlags,
     ) -> Answer<(Found, Opened)> {
-        let mut access = Access::of(flags);
+        let mut access = Access {
+            needs_metadata: true,
+            ..Access::of(flags)
+        };
         let is_new = OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::EXCL);
         let (name, path) = self.named(parent, name)?;
         let mut options = self.open_options(access).create(true).create_new(is_new);
@@ -118,9 +145,8 @@ impl Volume {
             true => options.posix(mode),
             false => options.attributes(attributes_of(mode)),
         };
-        let file = self.open_owned(&path, &options, &mut access).await;
-        let file = file.map_err(|error| errno(&error))?;
-        let metadata = file.metadata().await.map_err(|error| errno(&error))?;
+        let opened = self.open_owned(&path, &options, &mut access).await;
+        let (file, metadata) = opened.map_err(|error| errno(&error))?;
         let mut node = Node::new(metadata);
         if file.was_created() {
             node = self.give((parent, &path), (caller, mode), node).await?;
@@ -130,6 +156,9 @@ impl Volume {
         let opened = self.opens(ino);
         let opened = opened.and_then(|opens| {
             learn_size(&opens, &file);
+            if file.was_created() {
+                opens.has_created(node);
+            }
             self.opened(&opens, file, (access, false))
         });
         match opened {

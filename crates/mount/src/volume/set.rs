@@ -1,14 +1,13 @@
 //! Changes of attributes: length, times, mode and owner.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{Errno, FileHandle};
-use smbeam_client::{AccessMask, Changes, Error, File, FileAttributes, OpenOptions};
+use smbeam_client::{AccessMask, Changes, Error, File, FileAttributes, OpenOptions, PosixChanges};
 
 use super::{Answer, Caller, Shown, Volume};
+use crate::attributes::Node;
 use crate::errno::errno;
-use crate::opens::OpenFile;
 
 /// The changes of one request. `None` leaves a value as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,22 +20,33 @@ pub(crate) struct Wanted {
     pub(crate) written: Option<SystemTime>,
 }
 
+impl Wanted {
+    /// The changes by the SMB3 POSIX extensions.
+    fn with_posix(&self) -> PosixChanges {
+        let times = Changes::default()
+            .accessed(self.accessed)
+            .written(self.written);
+        PosixChanges::default()
+            .owner(self.uid, self.gid)
+            .mode(self.mode)
+            .basic(times)
+    }
+}
+
 impl Volume {
     /// Changes attributes, and returns all of them.
     pub(crate) async fn set(
         &self,
         (ino, caller): (u64, Caller),
         handle: Option<FileHandle>,
-        mut wanted: Wanted,
+        wanted: Wanted,
     ) -> Answer<Shown> {
+        if wanted.size.is_none() && self.share.uses_posix() {
+            return self.set_posix(ino, &wanted).await;
+        }
         // A later WRITE would change the time of the last write.
         self.flush_inode(ino).await;
-        if self.share.uses_posix() {
-            self.change_owner(ino, &wanted).await?;
-            if let Some(mode) = wanted.mode.take() {
-                self.set_mode(ino, mode).await?;
-            }
-        } else {
+        if !self.share.uses_posix() {
             self.check_owner(&wanted)?;
         }
         if let Some(size) = wanted.size {
@@ -46,35 +56,75 @@ impl Volume {
             self.set_len(ino, handle, size).await?;
             self.has_size(ino, size);
         }
-        self.set_basic(ino, &wanted).await?;
-        self.attributes(ino, None).await
+        match self.share.uses_posix() {
+            true => self.set_posix(ino, &wanted).await,
+            false => {
+                self.set_basic(ino, &wanted).await?;
+                self.attributes(ino, None).await
+            }
+        }
     }
 
-    /// Changes owner and group by the SMB3 POSIX extensions.
-    async fn change_owner(&self, ino: u64, wanted: &Wanted) -> Answer<()> {
-        let &Wanted { uid, gid, .. } = wanted;
-        if uid.is_none() && gid.is_none() {
-            return Ok(());
+    /// Changes attributes by the SMB3 POSIX extensions, and returns all of them.
+    async fn set_posix(&self, ino: u64, wanted: &Wanted) -> Answer<Shown> {
+        let changes = wanted.with_posix();
+        if changes == PosixChanges::default() {
+            return self.attributes(ino, None).await;
         }
-        let done = match self.owned(ino)? {
-            Some(open) => open.file.set_posix_owner(uid, gid).await,
-            None => self.share.set_posix_owner(&self.path(ino)?, uid, gid).await,
+        let leases = self.leases_of(ino);
+        let node = match self.change_later(ino, &changes)? {
+            Some(node) => node,
+            None => self.change(ino, &changes).await?,
         };
-        done.map_err(|error| not_the_owner(&error))
+        self.shown(ino, node, leases)
+    }
+
+    /// Holds changes of a file that this mount has created, if they cannot fail. `None`: the server
+    /// must have them before the reply.
+    fn change_later(&self, ino: u64, changes: &PosixChanges) -> Answer<Option<Node>> {
+        let opens = self.opens(ino)?;
+        let created = opens.created();
+        let Some(node) = created.filter(|node| node.metadata.unix.is_some()) else {
+            return Ok(None);
+        };
+        let unix = node.metadata.unix;
+        let is_same = |wanted: Option<u32>, now: Option<u32>| wanted.is_none() || wanted == now;
+        let keeps_owner = is_same(changes.uid, unix.and_then(|unix| unix.uid()))
+            && is_same(changes.gid, unix.and_then(|unix| unix.gid()));
+        Ok(Some(node).filter(|_| keeps_owner && self.defer(&opens, changes)))
+    }
+
+    /// Changes attributes by the SMB3 POSIX extensions, and returns the file as it is then. The
+    /// server gets held data first: a later WRITE would change the time of the last write.
+    async fn change(&self, ino: u64, changes: &PosixChanges) -> Answer<Node> {
+        let by_owner = changes.uid.is_some() || changes.gid.is_some() || changes.mode.is_some();
+        let opens = self.opens(ino)?;
+        self.flush_held(&opens).await;
+        let open = match by_owner {
+            true => opens.find(|open| open.may_change_owner),
+            false => opens.find(|open| open.is_writable),
+        };
+        let changed = match open {
+            Some(open) => open.file.change_posix(changes).await,
+            None => self.share.change_posix(&self.path(ino)?, changes).await,
+        };
+        let metadata = changed.map_err(|error| match by_owner {
+            true => not_the_owner(&error),
+            false => errno(&error),
+        });
+        let mut node = Node::new(metadata?);
+        // A file without a name is open, and a regular file.
+        if let Ok(path) = self.path(ino) {
+            node = self.with_reparse_point(&path, node).await?;
+        }
+        opens.has_changed(node);
+        Ok(node)
     }
 
     /// Changes the permissions by the SMB3 POSIX extensions.
     pub(super) async fn set_mode(&self, ino: u64, mode: u32) -> Answer<()> {
-        let done = match self.owned(ino)? {
-            Some(open) => open.file.set_posix_mode(mode).await,
-            None => self.share.set_posix_mode(&self.path(ino)?, mode).await,
-        };
-        done.map_err(|error| not_the_owner(&error))
-    }
-
-    /// An open with the rights of the owner. It breaks no lease.
-    fn owned(&self, ino: u64) -> Answer<Option<Arc<OpenFile>>> {
-        Ok(self.opens(ino)?.find(|open| open.may_change_owner))
+        let changes = PosixChanges::default().mode(Some(mode));
+        self.change(ino, &changes).await.map(drop)
     }
 
     /// Without the extensions the mount shows no owners of the server, so a change of them fails.

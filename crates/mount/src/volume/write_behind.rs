@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuser::Errno;
-use smbeam_client::Wait as _;
+use smbeam_client::{Error, File, PosixChanges, Wait as _};
 
 use super::{Answer, EXCLUSIVE, Volume};
 use crate::errno::errno;
+use crate::handles::lock;
 use crate::held::{Batch, Held, Insert, Position};
 use crate::opens::{OpenFile, Opens};
 use crate::options::Cache;
@@ -96,7 +97,10 @@ impl Volume {
             if !opens.held.timer_ended() {
                 return;
             }
-            self.send_held(&opens, false).await;
+            match opens.held.changes() == PosixChanges::default() {
+                true => self.send_held(&opens, false).await,
+                false => self.flush_held(&opens).await,
+            }
         }
     }
 
@@ -118,29 +122,76 @@ impl Volume {
             Some(open) => {
                 let written = self.file_for(&open).write_ranges(batch).await;
                 let failed = written.into_iter().find_map(|(result, _)| result.err());
-                failed.map(|error| {
-                    tracing::warn!(%error, path = open.file.path(), "held data were not written");
-                    errno(&error)
-                })
+                failed.map(|error| not_sent(&open.file, &error))
             }
             None => Some(Errno::EIO),
         };
-        self.counters.sent.add(ranges.len() as u64);
-        opens.held.sent(&ranges, error, &self.budget);
+        self.has_sent(opens, &ranges, error);
     }
 
-    /// Sends all held data of an inode, and waits until the server has responded.
+    /// The server has responded to the WRITEs of held data.
+    fn has_sent(&self, opens: &Opens, ranges: &[Range<u64>], error: Option<Errno>) {
+        self.counters.sent.add(ranges.len() as u64);
+        opens.held.sent(ranges, error, &self.budget);
+    }
+
+    /// Holds changes of attributes. Returns false if the server must have them before the reply.
+    pub(super) fn defer(&self, opens: &Opens, changes: &PosixChanges) -> bool {
+        let has_locks = lock(&opens.locks.holder).is_some();
+        self.options.cache == Cache::Strict
+            && !has_locks
+            && opens.find(|open| open.may_change_owner).is_some()
+            && opens.held.defer(changes, || opens.holds(EXCLUSIVE))
+    }
+
+    /// Sends the held data of an inode and the changes of its attributes, and waits until the
+    /// server has responded.
     pub(crate) async fn flush_held(&self, opens: &Opens) {
-        if opens.held.is_empty() {
+        let held = &opens.held;
+        if held.is_clean() {
             return;
         }
-        let _flush = opens.held.begin_flush();
+        let _flush = held.begin_flush();
         loop {
+            self.send_together(opens).await;
             self.send_held(opens, false).await;
-            if opens.held.settled().await {
+            if held.settled().await {
+                self.send_changes(opens).await;
+                held.has_changed().await;
+            }
+            if held.is_clean() {
                 return;
             }
         }
+    }
+
+    /// Sends held data and changes in one message, if they are few.
+    async fn send_together(&self, opens: &Opens) {
+        let Some(open) = opens.find(|open| open.may_change_owner) else {
+            return;
+        };
+        let Some((at, bytes, changes)) = opens.held.take_together(File::SMALL_WRITE) else {
+            return;
+        };
+        let (file, range) = (&open.file, at..at + bytes.len() as u64);
+        let (wrote, changed, _) = file.write_and_change_posix((bytes, at), &changes).await;
+        let failed = |result: Option<Error>| result.map(|error| not_sent(file, &error));
+        self.has_sent(opens, &[range], failed(wrote.err()));
+        opens.held.end_change(failed(changed.err()));
+    }
+
+    async fn send_changes(&self, opens: &Opens) {
+        let Some(changes) = opens.held.begin_change() else {
+            return;
+        };
+        let error = match opens.find(|open| open.may_change_owner) {
+            Some(open) => {
+                let changed = open.file.change_posix(&changes).await;
+                changed.err().map(|error| not_sent(&open.file, &error))
+            }
+            None => Some(Errno::EIO),
+        };
+        opens.held.end_change(error);
     }
 
     /// Sends the held data of an inode by its number, if the table has it.
@@ -180,6 +231,12 @@ impl Volume {
         self.flush_held(opens).wait();
         opens.held.set_size(None);
     }
+}
+
+/// The error for the programs whose data or changes a file has not received.
+fn not_sent(file: &File, error: &Error) -> Errno {
+    tracing::warn!(%error, path = file.path(), "held data or changes were not sent");
+    errno(error)
 }
 
 /// Whether a read needs held data on the server first.
