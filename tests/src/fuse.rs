@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,11 +16,25 @@ use crate::wait;
 /// Time limit for the start of a mount.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+/// Runs a program as the user `$0` in a name space with a device for every user, which can belong
+/// to root alone on this machine, and with a name for the user, which fusermount3 needs.
+const AS_USER: &str = "
+    set -e
+    mount -t tmpfs none /mnt
+    mknod -m 666 /mnt/fuse c 10 229
+    mount --bind /mnt/fuse /dev/fuse
+    { cat /etc/passwd; echo \"mounter:x:$0:$0::/:/bin/sh\"; } > /mnt/passwd
+    mount --bind /mnt/passwd /etc/passwd
+    umount -l /mnt
+    exec setpriv --reuid $0 --regid $0 --clear-groups \"$@\"";
+
 /// A mount, and the process that serves it.
 #[derive(Debug)]
 pub struct FuseMount {
     process: Child,
     target: PathBuf,
+    /// The ordinary user that has mounted it, in a name space of its own.
+    user: Option<u32>,
 }
 
 impl FuseMount {
@@ -45,7 +58,7 @@ impl FuseMount {
         fs::create_dir(target)?;
         let password = target.with_extension("password");
         fs::write(&password, account.password)?;
-        let mut command = Command::new(program()?);
+        let mut command = start_as(uid, program()?.as_os_str());
         command
             .args(["mount", "--foreground", "--password-file"])
             .args([password.as_os_str(), OsStr::new("-o"), OsStr::new(options)])
@@ -54,16 +67,36 @@ impl FuseMount {
             .stdin(Stdio::null());
         if let Some(uid) = uid {
             chown(target, Some(uid), Some(uid))?;
-            command.uid(uid).gid(uid);
+            chown(&password, Some(uid), Some(uid))?;
         }
         let process = command.spawn().context("cannot start smbeam mount")?;
         let target = target.to_path_buf();
-        let mut mount = FuseMount { process, target };
+        let mut mount = FuseMount {
+            process,
+            target,
+            user: uid,
+        };
         wait::until("the mount", TIME_LIMIT, || {
             mount.is_mounted() || mount.has_ended()
         })?;
         ensure!(mount.is_mounted(), "smbeam mount has ended");
         Ok(mount)
+    }
+
+    /// A command that runs a program as the user of the mount, which sees the mount.
+    pub fn command(&self, program: &str) -> Command {
+        let Some(user) = self.user else {
+            return Command::new(program);
+        };
+        let (id, user) = (self.process.id().to_string(), user.to_string());
+        let mut command = Command::new("nsenter");
+        command
+            // The directories of root are closed to the user.
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            .args(["--mount", "--target", &id])
+            .args(["setpriv", "--clear-groups", "--reuid", &user])
+            .args(["--regid", &user, program]);
+        command
     }
 
     /// The directory that shows the share.
@@ -97,12 +130,34 @@ impl FuseMount {
 
     /// Whether the directory shows the share.
     pub fn is_mounted(&self) -> bool {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        match self.user {
+            Some(_) => self.is_mounted_for(self.process.id()),
+            None => self.is_mounted_for(std::process::id()),
+        }
+    }
+
+    /// Whether the directory shows the share to a process.
+    pub fn is_mounted_for(&self, process: u32) -> bool {
+        let mounts = format!("/proc/{process}/mounts");
+        let mounts = fs::read_to_string(mounts).unwrap_or_default();
         let target = self.target.to_string_lossy();
         mounts
             .lines()
             .any(|line| line.split(' ').nth(1) == Some(&target))
     }
+}
+
+/// A command that runs a program as a user, or as the present one.
+fn start_as(user: Option<u32>, program: &OsStr) -> Command {
+    let Some(user) = user else {
+        return Command::new(program);
+    };
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "--propagation", "slave", "sh", "-c", AS_USER])
+        .arg(user.to_string())
+        .arg(program);
+    command
 }
 
 impl Drop for FuseMount {
