@@ -165,18 +165,19 @@ impl Share {
     /// Windows distinguishes links to directories from links to files.
     ///
     /// The link has the tag SYMLINK, or NFS if the server refuses SYMLINK. With the SMB3 POSIX
-    /// extensions it has the tag NFS if the server accepts it, which keeps every character of the
-    /// target. On a server that accepts
-    /// links as files only, a link to a directory is a file too, as it is on Unix.
+    /// extensions, a target with `\` in a name prefers the tag NFS, which keeps that character. On a
+    /// server that accepts links as files only, a link to a directory is a file too, as it is on
+    /// Unix.
     ///
     /// # Errors
     /// The path exists, the target is not valid, or the server refuses symbolic links.
     pub async fn symlink(&self, target: &str, path: &str, is_directory: bool) -> Result<(), Error> {
         let windows = (ReparsePoint::symlink(target)?, is_directory);
         let unix = (ReparsePoint::nfs_symlink(target)?, false);
+        // smbd 4.25 refuses POSIX opens of links with the tag NFS (REPARSE_POINT_NOT_RESOLVED).
         let [first, second] = match self.uses_posix {
-            // A target of Windows has no `\` in names.
-            true => [unix, windows],
+            true if target.contains('\\') => [unix, (windows.0, false)],
+            true => [(windows.0, false), unix],
             false => [windows, unix],
         };
         let made = self.create_reparse_point(path, &first.0, first.1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use smbeam_tests::harness::Test;
-use smbeam_tests::lab::Lab;
+use smbeam_tests::lab::{Lab, Missing};
 use smbeam_tests::mounts::{FAULTS, MountStage, script};
 use smbeam_tests::subject::Subject;
 use smbeam_tests::suites::pjdfstest::Outcome;
@@ -114,6 +114,10 @@ fn run_fsx(subject: Subject, options: &str, operations: u32) -> Result<()> {
 }
 
 fn run_workload(subject: Subject, workload: Workload, amount: u32) -> Result<()> {
+    if (subject, workload) == (Subject::Samba, RSYNC) {
+        let why = "cifs.ko and smbd 4.25 change no owners of symbolic links (EOPNOTSUPP)";
+        return Err(Missing(why.to_owned()).into());
+    }
     let stage = stage(subject)?;
     let scratch = stage.scratch.path();
     if workload == RSYNC {
