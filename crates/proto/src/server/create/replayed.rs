@@ -106,8 +106,7 @@ impl Replayed {
         metadata: Result<Metadata, Status>,
     ) -> Result<Progress<Step>, Status> {
         let metadata = match metadata {
-            Ok(metadata) if self.is_reconnect() && metadata.links == 0 => {
-                // A local program has deleted the file. Samba refuses the reconnect too.
+            Ok(metadata) if metadata.links == 0 && self.is_lost(context) => {
                 self.give_back(context, false);
                 return Err(Status::OBJECT_NAME_NOT_FOUND);
             }
@@ -142,6 +141,15 @@ impl Replayed {
             }
         };
         Ok(answer(asked, &metadata, known, (&granted.0, granted.1)))
+    }
+
+    /// Whether a reconnect to a file without a name fails: if a local program has deleted the file.
+    /// Samba refuses every such reconnect. But a file that a client has deleted with POSIX
+    /// semantics, or replaced, stays usable for its opens, as in Unix.
+    fn is_lost(&self, context: &Context<'_>) -> bool {
+        let open = &self.open;
+        let is_deleted = context.server.files.is_delete_pending(open.key, open.file);
+        self.is_reconnect() && !open.is_posix && !is_deleted
     }
 
     /// The durability that the response to a replay reports. A reconnect reports none.
