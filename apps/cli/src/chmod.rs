@@ -1,17 +1,12 @@
 //! `smbeam chmod`: changes the permissions of files.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-
 use clap::Args;
 
 use crate::acl::walk;
 use crate::connect::ConnectArguments;
-use crate::format;
 use crate::location::Url;
-use crate::mutex::lock;
 use crate::report::Report;
-use crate::unix::{ModeChange, Way, change_mode};
+use crate::unix::{ModeChange, Ways, change_mode};
 
 /// Arguments of `smbeam chmod`.
 #[derive(Debug, Args)]
@@ -39,25 +34,4 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
         Ok(())
     });
     ways.report(report, "mode");
-}
-
-/// The ways in which files were changed.
-#[derive(Default)]
-pub(crate) struct Ways(Mutex<BTreeMap<&'static str, u64>>);
-
-impl Ways {
-    /// Counts a change.
-    pub(crate) fn add(&self, way: Way) {
-        if let Some(remark) = way.remark() {
-            *lock(&self.0).entry(remark).or_default() += 1;
-        }
-    }
-
-    /// Says what was done on a server without the SMB3 POSIX extensions.
-    pub(crate) fn report(&self, report: &Report, what: &str) {
-        for (remark, count) in &*lock(&self.0) {
-            let files = format::count(*count, "file");
-            report.note(&format!("{what} of {files} set {remark}"));
-        }
-    }
 }

@@ -5,11 +5,10 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::acl::walk;
-use crate::chmod::Ways;
 use crate::connect::ConnectArguments;
 use crate::location::Url;
 use crate::report::Report;
-use crate::unix::change_owner;
+use crate::unix::{Ways, change_owner};
 
 /// Arguments of `smbeam chown`.
 #[derive(Debug, Args)]

@@ -10,10 +10,12 @@ mod local;
 mod mode;
 mod remote;
 mod values;
+mod ways;
 
-pub(crate) use change::{Way, change_mode, change_owner};
+pub(crate) use change::{change_mode, change_owner};
 pub(crate) use mode::ModeChange;
 pub(crate) use values::{Unix, Unkept};
+pub(crate) use ways::Ways;
 
 use crate::failure::Outcome;
 use crate::file_path::{FileInfo, FilePath, Kind};
