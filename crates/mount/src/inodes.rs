@@ -153,6 +153,14 @@ impl Inodes {
         self.by_name.get(&(parent, name.to_owned())).copied()
     }
 
+    /// Returns the names in a directory that the table knows, and whether they are directories.
+    pub(crate) fn children(&self, parent: u64) -> Vec<(String, bool)> {
+        let names = self.by_name.iter();
+        let of_parent = names.filter(|((above, _), _)| *above == parent);
+        let known = of_parent.map(|((_, name), ino)| (name.clone(), self.is_directory(*ino)));
+        known.collect()
+    }
+
     /// Takes note of a file that a response of the server shows under a name, and of one reference
     /// of the kernel to it.
     ///
@@ -387,6 +395,8 @@ mod tests {
         let file = bind(&mut inodes, directory, "b", of(11, 1, false));
         assert_eq!((directory, file), (10, 11));
         assert_eq!(inodes.path(file).as_deref(), Ok("base/a/b"));
+        assert_eq!(inodes.children(directory), [("b".to_owned(), false)]);
+        assert_eq!(inodes.children(ROOT), [("a".to_owned(), true)]);
         assert_eq!(bind(&mut inodes, directory, "b", of(11, 1, false)), 11);
         inodes.renamed((ROOT, "a"), &(ROOT, "c".to_owned()));
         assert_eq!(inodes.path(file).as_deref(), Ok("base/c/b"));

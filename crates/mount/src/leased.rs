@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use futures_util::lock::Mutex as Gate;
 use smbeam_client::{File, LeaseState};
 
+use crate::cached_names::CachedNames;
 use crate::handles::lock;
 
 /// Time for which a directory without a lease asks for none again.
@@ -31,9 +32,10 @@ const LOOKUPS: u32 = 2;
 pub(crate) const LEASED: Duration = Duration::from_secs(3600);
 
 /// The lease on a directory. Other inodes have none.
-#[derive(Default)]
 pub(crate) struct DirectoryLease {
     inner: Mutex<Inner>,
+    /// Counts the names of all directories of the mount.
+    counted: Arc<CachedNames>,
     /// One task at a time asks for the lease.
     pub(crate) gate: Gate<()>,
 }
@@ -52,7 +54,9 @@ struct Inner {
     /// Whether the kernel caches the listing of the present lease.
     is_listed: bool,
     /// Names and opens of leases that have ended. The kernel has not dropped them yet.
-    stale: Vec<(OsString, bool)>,
+    stale: HashMap<OsString, bool>,
+    /// Whether the kernel must drop further names, for which `stale` has no space.
+    has_more: bool,
     closing: Vec<File>,
 }
 
@@ -71,11 +75,22 @@ pub(crate) struct Confirmed<'a>(MutexGuard<'a, Inner>);
 #[derive(Default)]
 pub(crate) struct Ended {
     /// Names of entries, and whether they are directories.
-    pub(crate) names: Vec<(OsString, bool)>,
+    pub(crate) names: HashMap<OsString, bool>,
+    /// Whether the kernel must drop all names that it knows of existing files, too.
+    pub(crate) has_more: bool,
     pub(crate) files: Vec<File>,
 }
 
 impl DirectoryLease {
+    /// No lease yet. `counted` counts the names of all directories of the mount.
+    pub(crate) fn new(counted: &Arc<CachedNames>) -> Self {
+        Self {
+            inner: Mutex::default(),
+            counted: Arc::clone(counted),
+            gate: Gate::default(),
+        }
+    }
+
     /// Whether the lease is held.
     pub(crate) fn is_held(&self) -> bool {
         lock(&self.inner).is_held()
@@ -117,27 +132,61 @@ impl DirectoryLease {
         inner.ends += 1;
         inner.closing.push(file);
         inner.is_listed = false;
-        let names: Vec<_> = inner.names.drain().collect();
-        inner.stale.extend(names);
+        inner.retire_names(&self.counted);
         true
     }
 
     /// The kernel has moved a name here, with the time that it had. The lease does not know it.
     pub(crate) fn add_stale(&self, name: OsString, is_directory: bool) {
-        lock(&self.inner).stale.push((name, is_directory));
+        let mut inner = lock(&self.inner);
+        let is_known = inner.stale.contains_key(&name);
+        if is_known || inner.stale.len() < NAMES_MAX && self.counted.take() {
+            inner.stale.insert(name, is_directory);
+        } else {
+            inner.has_more = true;
+        }
     }
 
     /// Returns what must be dropped.
     pub(crate) fn take_ended(&self) -> Ended {
         let mut inner = lock(&self.inner);
+        self.counted.release(inner.stale.len());
         Ended {
             names: std::mem::take(&mut inner.stale),
+            has_more: std::mem::take(&mut inner.has_more),
             files: std::mem::take(&mut inner.closing),
         }
     }
 }
 
+/// The kernel has forgotten the directory and the names in it.
+impl Drop for DirectoryLease {
+    fn drop(&mut self) {
+        let inner = lock(&self.inner);
+        self.counted.release(inner.names.len() + inner.stale.len());
+    }
+}
+
 impl Inner {
+    /// The names of the lease must be dropped.
+    fn retire_names(&mut self, counted: &CachedNames) {
+        for (name, is_directory) in self.names.drain() {
+            if self.stale.insert(name, is_directory).is_some() {
+                counted.release(1);
+            }
+        }
+    }
+
+    /// Takes note of a name that the kernel caches. Returns false if that is too many.
+    fn remember(&mut self, name: &OsStr, is_directory: bool, counted: &CachedNames) -> bool {
+        let is_known = self.names.contains_key(name);
+        let fits = is_known || self.names.len() < NAMES_MAX && counted.take();
+        if fits {
+            self.names.insert(name.to_owned(), is_directory);
+        }
+        fits
+    }
+
     fn is_held(&self) -> bool {
         let lease = self.file.as_ref().and_then(File::lease);
         lease.is_some_and(|lease| lease.state.contains(LeaseState::READ_CACHING))
@@ -163,11 +212,10 @@ impl Leased {
         if !inner.is_held() || inner.ends != self.ends || !is_quiet {
             return None;
         }
-        if let Some(name) = &self.name {
-            if inner.names.len() >= NAMES_MAX && !inner.names.contains_key(name) {
-                return None;
-            }
-            inner.names.insert(name.clone(), is_directory);
+        if let Some(name) = &self.name
+            && !inner.remember(name, is_directory, &self.directory.counted)
+        {
+            return None;
         }
         Some(Confirmed(inner))
     }
@@ -178,5 +226,77 @@ impl Confirmed<'_> {
     /// under this lease before.
     pub(crate) fn list(&mut self) -> bool {
         std::mem::replace(&mut self.0.is_listed, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(number: usize) -> OsString {
+        OsString::from(format!("name {number}"))
+    }
+
+    fn remember(lease: &DirectoryLease, number: usize) -> bool {
+        lock(&lease.inner).remember(&name(number), false, &lease.counted)
+    }
+
+    /// Lets the names of the lease end, as its break does.
+    fn retire(lease: &DirectoryLease) {
+        lock(&lease.inner).retire_names(&lease.counted);
+    }
+
+    #[test]
+    fn all_directories_share_one_limit_of_names() {
+        let counted = Arc::new(CachedNames::new(3));
+        let (one, two) = (DirectoryLease::new(&counted), DirectoryLease::new(&counted));
+        assert!(remember(&one, 1) && remember(&one, 2) && remember(&two, 1));
+        assert!(!remember(&two, 2), "the mount has three");
+        assert!(remember(&two, 1), "it is known");
+        retire(&one);
+        assert!(!remember(&two, 2), "the kernel has not dropped them");
+        assert_eq!(one.take_ended().names.len(), 2);
+        assert!(remember(&two, 2));
+        assert_eq!(counted.count(), 2);
+        drop(two);
+        assert_eq!(counted.count(), 0);
+    }
+
+    #[test]
+    fn a_name_under_two_leases_is_dropped_once() {
+        let counted = Arc::new(CachedNames::new(3));
+        let lease = DirectoryLease::new(&counted);
+        assert!(remember(&lease, 1));
+        retire(&lease);
+        assert!(remember(&lease, 1) && remember(&lease, 2));
+        retire(&lease);
+        assert_eq!(counted.count(), 2);
+        assert_eq!(lease.take_ended().names.len(), 2);
+        assert_eq!(counted.count(), 0);
+    }
+
+    #[test]
+    fn moved_names_beyond_the_limit_are_all_dropped() {
+        let counted = Arc::new(CachedNames::new(2));
+        let lease = DirectoryLease::new(&counted);
+        lease.add_stale(name(1), false);
+        lease.add_stale(name(1), true);
+        lease.add_stale(name(2), false);
+        assert_eq!(counted.count(), 2);
+        assert!(!lock(&lease.inner).has_more);
+        lease.add_stale(name(3), false);
+        let ended = lease.take_ended();
+        assert!(ended.has_more && ended.names.len() == 2);
+        assert!(!lease.take_ended().has_more);
+        assert_eq!(counted.count(), 0);
+    }
+
+    #[test]
+    fn a_directory_has_a_limit_of_names() {
+        let counted = Arc::new(CachedNames::default());
+        let lease = DirectoryLease::new(&counted);
+        assert!((0..NAMES_MAX).all(|number| remember(&lease, number)));
+        assert!(!remember(&lease, NAMES_MAX));
+        assert!(remember(&lease, 0), "it is known");
     }
 }

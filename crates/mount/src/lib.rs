@@ -10,6 +10,7 @@
 
 mod attributes;
 mod cache;
+mod cached_names;
 mod counters;
 mod directory;
 mod errno;

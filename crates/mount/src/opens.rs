@@ -9,6 +9,7 @@ use futures_util::lock::Mutex as Gate;
 use smbeam_client::{File, Guid, LeaseState};
 
 use crate::attributes::Node;
+use crate::cached_names::CachedNames;
 use crate::handles::lock;
 use crate::held::Held;
 use crate::leased::DirectoryLease;
@@ -84,9 +85,10 @@ impl Opens {
         })
     }
 
-    /// The lease of the inode, which is a directory.
-    pub(crate) fn directory(&self) -> &Arc<DirectoryLease> {
-        self.directory.get_or_init(Arc::default)
+    /// The lease of the inode, which is a directory. `counted` counts the names of the mount.
+    pub(crate) fn directory(&self, counted: &Arc<CachedNames>) -> &Arc<DirectoryLease> {
+        let new = || Arc::new(DirectoryLease::new(counted));
+        self.directory.get_or_init(new)
     }
 
     pub(crate) fn add(&self, file: &Arc<OpenFile>) {

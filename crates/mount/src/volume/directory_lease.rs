@@ -1,9 +1,9 @@
 //! Leases on directories: when the mount asks for one, and what its end does.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use fuser::INodeNo;
+use fuser::{INodeNo, Notifier};
 use smbeam_client::{AccessMask, LeaseState, OpenOptions, Wait as _};
 
 use super::Volume;
@@ -26,13 +26,14 @@ impl Volume {
             return None;
         }
         let opens = self.opens(ino).ok()?;
-        if opens.directory().is_wanted(name.is_none()) {
-            let _gate = opens.directory().gate.lock().await;
-            if !opens.directory().is_held() {
+        let directory = opens.directory(&self.cached_names);
+        if directory.is_wanted(name.is_none()) {
+            let _gate = directory.gate.lock().await;
+            if !directory.is_held() {
                 self.ask_for_directory_lease(&opens).await;
             }
         }
-        Leased::of(opens.directory(), name)
+        Leased::of(directory, name)
     }
 
     async fn ask_for_directory_lease(self: &Arc<Self>, opens: &Arc<Opens>) {
@@ -51,7 +52,7 @@ impl Volume {
             return;
         };
         let Ok(file) = self.share.open(&path, &options).await else {
-            return opens.directory().refuse();
+            return opens.directory(&self.cached_names).refuse();
         };
         let (volume, weak) = (Arc::downgrade(self), Arc::downgrade(opens));
         file.on_lease_break(move |_| {
@@ -60,22 +61,24 @@ impl Volume {
                 volume.end_directory_lease(&opens);
             }
         });
-        if opens.directory().set(&file) {
+        if opens.directory(&self.cached_names).set(&file) {
             self.count_directory_lease(opens);
         } else {
             let _ = file.close().await;
         }
     }
 
-    /// Gives the oldest lease back if there are too many.
+    /// Gives the oldest lease back if the mount has too many leases, or too many names under them.
     fn count_directory_lease(&self, opens: &Arc<Opens>) {
+        let has_too_many_names = self.cached_names.is_full();
         let oldest = {
             let mut leases = lock(&self.directory_leases);
-            leases.push_back(Arc::downgrade(opens));
-            match leases.len() > LEASES_MAX {
+            let oldest = match leases.len() >= LEASES_MAX || has_too_many_names {
                 true => leases.pop_front(),
                 false => None,
-            }
+            };
+            leases.push_back(Arc::downgrade(opens));
+            oldest
         };
         if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
             self.end_directory_lease(&oldest);
@@ -85,7 +88,7 @@ impl Volume {
     /// A lease on a directory has ended. The kernel drops what it caches soon: it waits for
     /// requests about the directory, which can wait for the server.
     fn end_directory_lease(&self, opens: &Opens) {
-        if opens.directory().end() {
+        if opens.directory(&self.cached_names).end() {
             self.name_invalidator.add(opens.ino);
         }
     }
@@ -97,18 +100,15 @@ impl Volume {
             // The kernel has forgotten the directory.
             return;
         };
-        let ended = opens.directory().take_ended();
+        let ended = opens.directory(&self.cached_names).take_ended();
         self.counters.invalidations.add(1);
         if let Some(notifier) = self.notifier.get() {
             for (name, is_directory) in &ended.names {
-                // The kernel would also remove the working directories of programs from the tree.
-                // So the names of directories have a short time.
-                if !is_directory {
-                    // A name that the kernel does not have is no error that matters.
-                    let _ = notifier.inval_entry(INodeNo(ino), name);
-                }
-                if let Some(child) = self.child(ino, name) {
-                    self.drop_attributes(child);
+                self.drop_name(notifier, ino, (name, *is_directory));
+            }
+            if ended.has_more {
+                for (name, is_directory) in self.children(ino) {
+                    self.drop_name(notifier, ino, (&name, is_directory));
                 }
             }
             let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
@@ -118,11 +118,34 @@ impl Volume {
         }
     }
 
+    fn drop_name(&self, notifier: &Notifier, ino: u64, (name, is_directory): (&OsStr, bool)) {
+        // The kernel would also remove the working directories of programs from the tree. So the
+        // names of directories have a short time.
+        if !is_directory {
+            // A name that the kernel does not have is no error that matters.
+            let _ = notifier.inval_entry(INodeNo(ino), name);
+        }
+        if let Some(child) = self.child(ino, name) {
+            self.drop_attributes(child);
+        }
+    }
+
+    /// The names in a directory that the kernel knows, and whether they are directories.
+    fn children(&self, ino: u64) -> Vec<(OsString, bool)> {
+        let children = lock(&self.inodes).children(ino);
+        let shown = children.into_iter();
+        shown
+            .filter_map(|(name, is_directory)| Some((self.names().to_kernel(&name)?, is_directory)))
+            .collect()
+    }
+
     /// The kernel moves a name when it has the reply to a rename. It asks for the name again then.
     pub(super) fn has_moved(&self, parent: u64, name: &OsStr) {
         if let (Ok(opens), Some(child)) = (self.opens(parent), self.child(parent, name)) {
             let is_directory = lock(&self.inodes).is_directory(child);
-            opens.directory().add_stale(name.to_owned(), is_directory);
+            opens
+                .directory(&self.cached_names)
+                .add_stale(name.to_owned(), is_directory);
             self.name_invalidator.add(parent);
         }
     }
@@ -145,12 +168,15 @@ impl Volume {
         if let Some((parent, name)) = parent {
             let name = self.names().to_kernel(&name)?;
             let above = self.opens(parent).ok()?;
-            leases.push(Leased::of(above.directory(), Some(&name))?);
+            leases.push(Leased::of(
+                above.directory(&self.cached_names),
+                Some(&name),
+            )?);
         } else if ino != crate::inodes::ROOT {
             return None;
         }
         if is_directory {
-            leases.push(Leased::of(opens.directory(), None)?);
+            leases.push(Leased::of(opens.directory(&self.cached_names), None)?);
         }
         opens.is_empty().then_some(leases)
     }

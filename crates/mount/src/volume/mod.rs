@@ -28,6 +28,7 @@ use fuser::{Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, Notifier
 use smbeam_client::{LeaseState, Share};
 
 use crate::attributes::{Node, UNPROTECTED};
+use crate::cached_names::CachedNames;
 use crate::counters::{Counters, MountStatistics};
 use crate::directory::OpenDirectory;
 pub(crate) use crate::errno::Answer;
@@ -63,6 +64,8 @@ pub(crate) struct Volume {
     pub(crate) kept: Kept,
     /// Limits of held data.
     pub(crate) budget: Budget,
+    /// Limit of names that the kernel caches under leases on directories.
+    pub(crate) cached_names: Arc<CachedNames>,
     /// Whether the server has refused to give a file to another user, or rights on a file of
     /// another user.
     pub(crate) is_ordinary_user: AtomicBool,
@@ -147,6 +150,7 @@ impl Volume {
             counters: Counters::default(),
             kept: Kept::default(),
             budget: Budget::default(),
+            cached_names: Arc::default(),
             is_ordinary_user: AtomicBool::new(false),
         });
         let dropping = Arc::downgrade(&volume);
