@@ -26,7 +26,7 @@ use crate::pattern::Pattern;
 use crate::token::Token;
 pub use outcome::Outcome;
 
-/// Identifies a share of the server: its index in the list of shares in the configuration.
+/// Identifies the file system of a share of the server. The driver chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShareId(pub u32);
 

@@ -55,6 +55,9 @@ pub enum Notice {
     /// A session that the connection carries has ended: the client logged off on another channel,
     /// reconnected elsewhere, or an administrator closed it. \[MS-SMB2\] 3.3.5.5.3, 3.3.5.6
     SessionClosed(wire::SessionId),
+    /// A tree connect of the session has ended, because its share was removed. Requests to it fail
+    /// with NETWORK_NAME_DELETED, and its opens are closed.
+    TreeClosed(wire::SessionId, wire::TreeId),
     /// All opens of this session are closed, and a SESSION_SETUP of the receiving connection waited
     /// for that: a client that reconnects does not conflict with the opens of its previous session.
     OpensClosed(wire::SessionId),

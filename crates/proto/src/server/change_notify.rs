@@ -53,7 +53,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
     let max_len = request.output_buffer_length as usize;
     let (file, scope) = (open.file, scope(&open, &request));
-    let limit = context.server.config.limits.watches_per_connection;
+    let limit = context.config.limits.watches_per_connection;
     let (watches, user) = (
         &context.session.origin.quotas.watches,
         &context.session.user,

@@ -9,7 +9,6 @@ use crypto::{CIPHER_PREFERENCE, Cipher, SIGNING_PREFERENCE, SigningAlgorithm};
 use wire::Guid;
 use wire::dialect::Dialect;
 use wire::security::Sid;
-use wire::upcase::is_same_name;
 
 use crate::file::ShareId;
 use crate::server::GmacChannels;
@@ -19,7 +18,7 @@ use crate::token::Token;
 /// \[MS-SMB2\] 3.3.5.4
 pub const MAX_IO: u32 = 8 << 20;
 
-/// The configuration of the server's protocol core. It does not change while the server runs.
+/// The configuration of the server's protocol core. `Server::reconfigure` replaces it.
 /// \[MS-SMB2\] 3.3.1.5
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -73,7 +72,7 @@ pub struct Config {
     pub max_transact: u32,
     /// Limits on the memory, open files, sessions and time that clients use.
     pub limits: Limits,
-    /// The shares of the server. A [`ShareId`] is the index of a share in this list.
+    /// The shares of the server. Each has another [`ShareId`].
     pub shares: Vec<Arc<Share>>,
 }
 
@@ -227,13 +226,6 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// The share of a name, without regard to case.
-    pub(crate) fn find_share(&self, name: &str) -> Option<&Arc<Share>> {
-        (self.shares.iter()).find(|share| is_same_name(&share.name, name))
-    }
-}
-
 /// The kind of a share of the server: files and directories, or the pipes of IPC$.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareKind {
@@ -263,7 +255,7 @@ pub enum SyncPolicy {
 /// The configuration of a share of the server. \[MS-SMB2\] 3.3.1.6
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// Index of the share in the list [`Config::shares`].
+    /// Identifies the file system of the share for the driver.
     pub id: ShareId,
     /// Name of the share, by which clients connect to it; compared without regard to case.
     pub name: String,

@@ -21,6 +21,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::path::SharePath;
 use crate::report::{AccessDenied, NeededAccess, Report};
 use crate::server::Server;
+use crate::server::config::Config;
 use crate::server::fsa::caching::BreakWait;
 use crate::server::notices::{Notices, Waiter};
 use crate::server::op_ids::OpIds;
@@ -37,6 +38,8 @@ use crate::violation::Violation;
 pub(crate) struct Context<'a> {
     pub(crate) now: Now,
     pub(crate) server: &'a Arc<Server>,
+    /// The configuration of the connection, without shares.
+    pub(crate) config: &'a Config,
     pub(crate) connection: ConnectionId,
     pub(crate) dialect: Dialect,
     pub(crate) header: Header,
@@ -321,7 +324,7 @@ impl Context<'_> {
     }
 
     fn sizes(&self) -> Sizes {
-        Sizes::new(&self.server.config, &self.carrier, self.has_large_mtu)
+        Sizes::new(self.config, &self.carrier, self.has_large_mtu)
     }
 
     /// The open that a request names. It becomes the open of the compound: a related request means

@@ -133,7 +133,7 @@ fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
 
 /// \[MS-SMB2\] 3.3.5.9 leaves the limits to the server.
 fn place(context: &Context<'_>) -> Result<QuotaGuard, Status> {
-    let limits = &context.server.config.limits;
+    let limits = &context.config.limits;
     if context.session.opens.lock().len() >= limits.opens_per_session {
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
@@ -414,7 +414,7 @@ fn report(context: &mut Context<'_>, entered: &Entered, open: &Open) {
 /// this check, that close, or both see the open.
 fn register(context: &Context<'_>, open: &Arc<Open>) -> Result<(), Status> {
     let session = &context.session;
-    let limit = context.server.config.limits.opens_per_session;
+    let limit = context.config.limits.opens_per_session;
     let mut opens = session.opens.lock();
     if opens.len() >= limit {
         return Err(Status::INSUFFICIENT_RESOURCES);

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use wire::SessionId;
 
 use crate::notice::Notice;
+use crate::server::config::Share;
 use crate::server::ledger::Charge;
 use crate::server::notices::{Notices, Waiter};
 use crate::server::open::Open;
@@ -50,8 +51,8 @@ pub struct DisconnectedTotals {
     pub reclaimed: u64,
     /// Number of open files that the server closed at their deadline.
     pub expired: u64,
-    /// Number of open files that the server closed before: another client needed the file, or the
-    /// account of the user ended.
+    /// Number of open files that the server closed before: another client needed the file, the
+    /// account of the user ended, or the share was removed.
     pub given_up: u64,
 }
 
@@ -183,9 +184,18 @@ impl DisconnectedOpens {
 
     /// Makes all opens of an account expire at once.
     pub(crate) fn give_up_of(&mut self, owner: &str) {
+        self.give_up_all(|found| found.charge.user().name() == owner);
+    }
+
+    /// Makes all opens of these shares expire at once.
+    pub(crate) fn give_up_in(&mut self, is_meant: impl Fn(&Arc<Share>) -> bool) {
+        self.give_up_all(|found| is_meant(&found.open.share));
+    }
+
+    fn give_up_all(&mut self, is_meant: impl Fn(&Disconnected) -> bool) {
         let opens = self.opens.iter();
-        let of_owner = opens.filter(|(_, open)| open.charge.user().name() == owner);
-        let ids: Vec<_> = of_owner.map(|(id, _)| *id).collect();
+        let meant = opens.filter(|(_, found)| is_meant(found));
+        let ids: Vec<_> = meant.map(|(id, _)| *id).collect();
         for id in ids {
             self.give_up(id);
         }

@@ -106,9 +106,9 @@ pub struct Ledger {
 /// a cycle of references would never be freed.
 #[derive(Debug)]
 struct Totals {
-    user_limits: [usize; KINDS],
+    user_limits: Usage,
     /// Bytes of memory for the responses of all users.
-    response_bytes: usize,
+    response_bytes: AtomicUsize,
     used: Usage,
     shortage: AtomicU8,
 }
@@ -174,6 +174,10 @@ impl Usage {
 }
 
 impl Totals {
+    fn response_bytes(&self) -> usize {
+        self.response_bytes.load(Ordering::Relaxed)
+    }
+
     fn is_short(&self, level: Shortage) -> bool {
         self.shortage.load(Ordering::Relaxed) >= level as u8
     }
@@ -183,15 +187,26 @@ impl Ledger {
     /// Makes a ledger without users.
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let totals = Totals {
-            user_limits: Resource::ALL.map(|resource| resource.limit(limits)),
-            response_bytes: limits.response_bytes,
+            user_limits: Usage::default(),
+            response_bytes: AtomicUsize::default(),
             used: Usage::default(),
             shortage: AtomicU8::new(0),
         };
-        Arc::new(Self {
+        let ledger = Self {
             totals: Arc::new(totals),
             users: Mutex::default(),
-        })
+        };
+        ledger.set_limits(limits);
+        Arc::new(ledger)
+    }
+
+    /// Changes the limits. A user above a new limit keeps what it has, and gets nothing more.
+    pub(crate) fn set_limits(&self, limits: &Limits) {
+        let (totals, set) = (&self.totals, Ordering::Relaxed);
+        for resource in Resource::ALL {
+            totals.user_limits.0[resource as usize].store(resource.limit(limits), set);
+        }
+        totals.response_bytes.store(limits.response_bytes, set);
     }
 
     /// Returns the user of an account.
@@ -224,7 +239,7 @@ impl Ledger {
     /// Returns whether the memory for responses is used up: no further request may run until a
     /// client receives its responses.
     pub fn is_response_memory_full(&self) -> bool {
-        self.used(Resource::ResponseBytes) >= self.totals.response_bytes
+        self.used(Resource::ResponseBytes) >= self.totals.response_bytes()
     }
 
     /// Sets the shortage of memory. The driver measures it.
@@ -299,7 +314,7 @@ impl User {
     /// Returns whether the share of the user in the memory for responses allows further requests.
     pub fn has_response_share(&self) -> bool {
         let used = self.totals.used.get(Resource::ResponseBytes);
-        let free = self.totals.response_bytes.saturating_sub(used);
+        let free = self.totals.response_bytes().saturating_sub(used);
         self.used(Resource::ResponseBytes) <= free.saturating_mul(SHARE_FACTOR)
     }
 
@@ -332,7 +347,7 @@ impl Charge {
             return Ok(());
         }
         let Self { user, resource, .. } = &*self;
-        let limit = user.totals.user_limits[*resource as usize];
+        let limit = user.totals.user_limits.get(*resource);
         let is_allowed = user.check_memory(*resource);
         if is_allowed.is_err() || !user.used.add(*resource, more, limit) {
             user.refused.add(*resource, 1, usize::MAX);

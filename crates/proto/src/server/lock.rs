@@ -74,7 +74,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     }
     let (wanted, may_wait) = wanted(&request.locks)?;
     check_open(&open, &wanted)?;
-    let limits = &context.server.config.limits;
+    let limits = &context.config.limits;
     open.lock_charge.lock().grow(wanted.len())?;
     let mut notices = Notices::new();
     let owner = open.lock_owner();
@@ -165,7 +165,7 @@ fn unlock(context: &mut Context<'_>, open: &Open, elements: &[LockElement]) -> R
         return Err(Status::INVALID_DEVICE_REQUEST);
     }
     let mut notices = Notices::new();
-    let (owner, limits) = (open.lock_owner(), &context.server.config.limits);
+    let (owner, limits) = (open.lock_owner(), &context.config.limits);
     let result = elements.iter().try_for_each(|element| {
         if element.flags != LockFlags::UNLOCK {
             return Err(Status::INVALID_PARAMETER);
@@ -188,13 +188,13 @@ fn wait(
     if !context.is_last {
         return Err(Status::INTERNAL_ERROR);
     }
-    let turn = Turn::take(context.lock_waits, context.server.config.limits.lock_waits)?;
+    let turn = Turn::take(context.lock_waits, context.config.limits.lock_waits)?;
     let op = context.op();
     let waiter = Waiter {
         connection: context.connection,
         op,
     };
-    let limits = &context.server.config.limits;
+    let limits = &context.config.limits;
     let is_replaced = Arc::new(AtomicBool::new(false));
     // While the open is locked, so that a replay finds the request in both tables or in none.
     let mut state = open.state.lock();

@@ -27,6 +27,7 @@ mod disconnected;
 mod durability;
 mod ea;
 mod gmac;
+mod live;
 mod lock_sequence;
 mod negotiated;
 mod notices;
@@ -96,6 +97,7 @@ use disconnected::DisconnectedOpens;
 use fsa::FileTable;
 use fsa::caching::ChangeTime;
 use ledger::Ledger;
+use live::Live;
 use operations::Operations;
 use replay::ReplayTable;
 use session_table::SessionTable;
@@ -109,7 +111,7 @@ const PERSISTENT_BASE: u64 = 1 << 62;
 /// shares. \[MS-SMB2\] 3.3.1.5
 #[derive(Debug)]
 pub struct Server {
-    pub(crate) config: Config,
+    pub(crate) live: Live,
     started: FileTime,
     /// GlobalSessionTable.
     pub(crate) sessions: Mutex<SessionTable>,
@@ -141,7 +143,7 @@ impl Server {
     pub fn new(config: Config, now: Now) -> Arc<Self> {
         Arc::new(Self {
             ledger: Ledger::new(&config.limits),
-            config,
+            live: Live::new(config),
             started: now.wall,
             sessions: Mutex::default(),
             files: FileTable::default(),
@@ -181,11 +183,6 @@ impl Server {
         &self.ledger
     }
 
-    /// Returns the configuration with which the server was made.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Processes `events`: changes that other processes made in directories of the share `share`,
     /// in the order in which its file system reports them. Returns a notice for each waiting
     /// CHANGE_NOTIFY that the changes complete, and for each lease on a directory that they break,
@@ -206,7 +203,7 @@ impl Server {
 
     /// The time of a change, and when a break that it begins ends at the latest.
     pub(crate) fn change_time(&self, now: Now) -> ChangeTime {
-        let timeout = self.config.limits.oplock_break_timeout;
+        let timeout = self.live.break_timeout();
         ChangeTime {
             now: now.instant,
             deadline: now.instant.after(timeout),

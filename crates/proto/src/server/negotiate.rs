@@ -52,8 +52,7 @@ impl Connection {
         if request.dialects.is_empty() {
             return Err(Status::INVALID_PARAMETER);
         }
-        let dialect =
-            best_dialect(&self.server.config, &request.dialects).ok_or(Status::NOT_SUPPORTED)?;
+        let dialect = best_dialect(&self.config, &request.dialects).ok_or(Status::NOT_SUPPORTED)?;
         let offer = match dialect {
             Dialect::SMB_3_1_1 => Some(read_contexts(&request)?),
             _ => None,
@@ -73,7 +72,7 @@ impl Connection {
     }
 
     fn agree(&self, dialect: Dialect, request: &Request<'_>, offer: Option<&Offer>) -> Negotiated {
-        let config = &self.server.config;
+        let config = &self.config;
         let has_large_mtu = dialect >= Dialect::SMB_2_1 && self.carrier.large_frames;
         let cipher = match offer {
             Some(offer) => best_cipher(config, offer),
@@ -115,8 +114,13 @@ impl Connection {
             client_security_mode: request.security_mode,
             encrypts: agreed.encrypts,
             transport_security: self.accepts_transport_security(offer),
-            has_posix: offer.is_some_and(|offer| offer.posix) && has_posix_share(config),
+            has_posix: offer.is_some_and(|offer| offer.posix) && self.has_posix_share(),
         }
+    }
+
+    /// Whether any share has the SMB3 POSIX extensions.
+    fn has_posix_share(&self) -> bool {
+        self.server.shares().iter().any(|share| share.posix)
     }
 
     /// Whether the transport replaces SMB encryption: it encrypts, the configuration allows it, and
@@ -128,7 +132,7 @@ impl Connection {
         let asked = TransportFlags::ACCEPT_TRANSPORT_LEVEL_SECURITY;
         let flags = offer.and_then(|offer| offer.transport);
         self.carrier.secure
-            && self.server.config.transport_security
+            && self.config.transport_security
             && flags.is_some_and(|flags| flags.contains(asked))
     }
 
@@ -138,7 +142,7 @@ impl Connection {
         negotiated: &Negotiated,
         contexts: &[(ContextType, Vec<u8>)],
     ) -> Reply {
-        let config = &self.server.config;
+        let config = &self.config;
         let sizes = Sizes::new(config, &self.carrier, negotiated.has_large_mtu);
         let contexts = (contexts.iter())
             .map(|(context_type, data)| RawContext {
@@ -175,7 +179,7 @@ impl Connection {
         if !self.window.take(MessageId(0), 1) {
             return Err(Violation::UnexpectedNegotiate);
         }
-        let config = &self.server.config;
+        let config = &self.config;
         let has_2_1 = config.max_dialect >= Dialect::SMB_2_1;
         let dialect = if has_2_1 && request.offers(DIALECT_SMB_2_WILDCARD) {
             Dialect::WILDCARD
@@ -395,11 +399,6 @@ fn offers_posix(data: &[u8]) -> Result<bool, Status> {
         return Err(Status::INVALID_PARAMETER);
     }
     Ok(versions.contains(&context::POSIX_EXTENSIONS.0))
-}
-
-/// Whether any share has the SMB3 POSIX extensions.
-fn has_posix_share(config: &Config) -> bool {
-    config.shares.iter().any(|share| share.posix)
 }
 
 /// The answer to each context that we know. Compression and RDMA transforms are not offered: no

@@ -77,6 +77,7 @@ type Start<S> = fn(&mut Context<'_>, &[u8]) -> Result<Progress<S>, Status>;
 /// A session with one tree connect, and its file system.
 pub(crate) struct World {
     pub(crate) server: Arc<Server>,
+    pub(crate) config: Arc<Config>,
     pub(crate) session: Arc<Session>,
     pub(crate) tree: Arc<TreeConnect>,
     related: RelatedOpen,
@@ -133,10 +134,12 @@ impl World {
             ..Config::default()
         };
         let server = Server::new(config, now());
+        let config = server.settings();
         let session = session(&tree);
         server.sessions.lock().insert(session.clone());
         Self {
             server,
+            config,
             session,
             tree,
             related: RelatedOpen::None,
@@ -240,6 +243,7 @@ impl World {
         Context {
             now: now(),
             server: &self.server,
+            config: &self.config,
             connection: ConnectionId(1),
             is_last: true,
             response_bytes: 0,

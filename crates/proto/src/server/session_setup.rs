@@ -85,7 +85,7 @@ impl Connection {
             None => Purpose::Renewal,
         };
         let is_further = !matches!(purpose, Purpose::Renewal);
-        let limits = &self.server.config.limits;
+        let limits = &self.config.limits;
         let is_full = self.logins.len() >= limits.logins_per_connection
             || is_further && self.sessions.len() >= limits.sessions_per_connection;
         if is_full {
@@ -183,7 +183,7 @@ impl Connection {
         let Some(session) = found.filter(|session| is_of_same_user(session, accepted)) else {
             return false;
         };
-        let timeout = self.server.config.limits.replace_timeout;
+        let timeout = self.config.limits.replace_timeout;
         let deadline = Some(now.instant.after(timeout));
         let is_waiting = self.await_end(&session, task, deadline);
         session.state.lock().leave_opens();
@@ -281,7 +281,7 @@ impl Connection {
     ) -> Result<Arc<Session>, LoginRefusal> {
         let id = header.session_id;
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
-        let config = &self.server.config;
+        let config = &self.server.settings();
         let is_named = accepted.account.kind == AccountKind::Named;
         let encrypts = config.encryption_required || is_named && negotiated.encrypts;
         let must_encrypt = self.must_encrypt(encrypts);

@@ -90,9 +90,10 @@ impl Server {
             return false;
         };
         let id = open.id.persistent;
+        let limit = self.settings().limits.disconnected_opens;
         {
             let mut disconnected = self.disconnected.lock();
-            if disconnected.len() >= self.config.limits.disconnected_opens {
+            if disconnected.len() >= limit {
                 return false;
             }
             disconnected.insert(open, now.instant.after(timeout), charge);
@@ -106,6 +107,10 @@ impl Server {
         let account = session.state.lock().account.clone();
         if self.is_outdated(&account) {
             self.disconnected.lock().give_up_of(owner.name());
+        }
+        // The share may have been removed.
+        if !self.has_share(&open.share) {
+            self.disconnected.lock().give_up(id);
         }
         open.state.lock().enumeration = None;
         self.post(self.watches.end(open.file), effects);

@@ -100,8 +100,7 @@ impl Connection {
     }
 
     fn find_share(&self, name: &str) -> Result<Arc<Share>, Status> {
-        let found = self.server.config.find_share(name);
-        found.cloned().ok_or(Status::BAD_NETWORK_NAME)
+        self.server.find_share(name).ok_or(Status::BAD_NETWORK_NAME)
     }
 
     /// Whether the user of the session may enter the share.
@@ -122,7 +121,7 @@ impl Connection {
 
     fn enter(&self, session: &Session, share: Arc<Share>) -> Result<Arc<TreeConnect>, Status> {
         let mut trees = session.trees.lock();
-        if trees.len() >= self.server.config.limits.trees_per_session {
+        if trees.len() >= self.config.limits.trees_per_session {
             return Err(Status::INSUFFICIENT_RESOURCES);
         }
         let is_usable =
@@ -147,6 +146,11 @@ impl Connection {
         if session.state.lock().is_closed {
             trees.remove(&id);
             return Err(Status::USER_SESSION_DELETED);
+        }
+        // A change of the configuration replaces the shares first and ends the trees after that.
+        if !self.server.has_share(&tree.share) {
+            trees.remove(&id);
+            return Err(Status::BAD_NETWORK_NAME);
         }
         Ok(tree)
     }

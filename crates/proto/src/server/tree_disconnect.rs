@@ -21,7 +21,7 @@ impl Connection {
         let session = Self::require_session(request)?;
         let tree = self.require_tree(task, request, &session)?;
         session.trees.lock().remove(&tree.id);
-        self.close_tree(session, tree.id, task.id, effects);
+        self.close_tree(session, tree.id, Some(task.id), effects);
         let reply = Reply::message(|body| tree_disconnect::Response.encode(body));
         Ok(Flow::WaitUnasked(Then::Teardown(reply)))
     }

@@ -356,6 +356,6 @@ fn the_halves_of_a_file_id_differ() {
 fn rig_at_later_time() -> Rig {
     let mut rig = Rig::new(|_| {});
     rig.now.wall.0 += 10_000_000;
-    rig.server = proto::server::Server::new(rig.server.config().clone(), rig.now);
+    rig.server = proto::server::Server::new(rig.server.config(), rig.now);
     rig
 }

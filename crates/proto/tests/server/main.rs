@@ -40,6 +40,7 @@ mod pipes_translate_accounts;
 mod rdma_keys_are_used_and_invalidated;
 mod reconnects_wait_for_lost_connections;
 mod refusals_are_reported;
+mod removed_shares_end_their_trees_only;
 mod replays_take_effect_once;
 mod secure_transport_replaces_encryption;
 mod session_ends_with_its_last_channel;

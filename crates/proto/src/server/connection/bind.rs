@@ -49,7 +49,7 @@ impl Connection {
         let is_verified = key
             .as_ref()
             .is_some_and(|key| is_signed && is_signed_with(key, header, message));
-        let policy = self.server.config.gmac_channels;
+        let policy = self.config.gmac_channels;
         if !session.origin.may_bind(policy) {
             return Err(Status::REQUEST_NOT_ACCEPTED);
         }
@@ -58,7 +58,7 @@ impl Connection {
         }
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
         check_signing_algorithm(negotiated, &session.origin)?;
-        if negotiated.dialect < Dialect::SMB_3_0 || !self.server.config.multichannel {
+        if negotiated.dialect < Dialect::SMB_3_0 || !self.config.multichannel {
             return Err(Status::REQUEST_NOT_ACCEPTED);
         }
         let is_alike = negotiated.dialect == session.origin.dialect
@@ -79,7 +79,7 @@ impl Connection {
         if rules.expires.is_some_and(|expires| expires <= now.instant) {
             return Err(Status::NETWORK_SESSION_EXPIRED);
         }
-        let limit = self.server.config.limits.channels_per_session;
+        let limit = self.config.limits.channels_per_session;
         if !session.channels.has_room(limit) {
             return Err(Status::INSUFFICIENT_RESOURCES);
         }
@@ -104,7 +104,7 @@ impl Connection {
         let key = channel_signing_key(schedule, &short_key(&accepted.session_key));
         let key = Arc::new(SigningKey::new(negotiated.signing, &key));
         let charge = session.user.charge(Resource::Connections, 1)?;
-        let limit = self.server.config.limits.channels_per_session;
+        let limit = self.config.limits.channels_per_session;
         let channel = Channel::new(Some(key.clone()));
         session.channels.bind(self.id, channel, limit)?;
         self.sessions.insert(session.id, session.clone());

@@ -117,6 +117,7 @@ impl Connection {
             has_posix,
             lock_waits,
             server: &self.server,
+            config: &self.config,
             op_ids,
             effects,
         }

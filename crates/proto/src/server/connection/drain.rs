@@ -89,22 +89,23 @@ impl Connection {
         self.charges.remove(&id);
         self.cancel_waits(id, None, effects);
         if self.sessions.is_empty() && !self.is_over {
-            let timeout = self.server.config.limits.login_timeout;
+            let timeout = self.config.limits.login_timeout;
             self.logins.deadline = Some(now.instant.after(timeout));
         }
         self.start_drain(session, None, None);
     }
 
-    /// Closes the opens of a tree that was removed from its session's table.
+    /// Closes the opens of a tree that was removed from its session's table. Then the request
+    /// `after` continues.
     pub(in crate::server) fn close_tree(
         &mut self,
         session: Arc<Session>,
         tree: TreeId,
-        after: TaskId,
+        after: Option<TaskId>,
         effects: &mut Effects,
     ) {
         self.cancel_waits(session.id, Some(tree), effects);
-        self.start_drain(session, Some(tree), Some(after));
+        self.start_drain(session, Some(tree), after);
     }
 
     fn start_drain(&mut self, session: Arc<Session>, tree: Option<TreeId>, after: Option<TaskId>) {

@@ -139,7 +139,7 @@ impl Connection {
             let message = member.map_err(Violation::Malformed)?;
             let header = Header::decode(message).map_err(Violation::Malformed)?;
             count += 1;
-            if count > self.server.config.limits.compound_messages {
+            if count > self.config.limits.compound_messages {
                 return Err(Violation::LimitReached("compound_messages"));
             }
             self.check_header(&header)?;

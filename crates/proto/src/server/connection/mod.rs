@@ -35,6 +35,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::login::Account;
 use crate::notice::Notice;
 use crate::server::Server;
+use crate::server::config::Config;
 use crate::server::ledger::Charge;
 use crate::server::negotiated::Negotiated;
 use crate::server::quota::Quotas;
@@ -58,6 +59,8 @@ const FRAME_OVERHEAD: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Connection {
     pub(super) server: Arc<Server>,
+    /// The configuration when the connection began, without shares.
+    pub(super) config: Arc<Config>,
     pub(super) id: ConnectionId,
     pub(super) entropy: Entropy,
     /// The transport.
@@ -118,11 +121,13 @@ impl Connection {
         entropy: [u8; 32],
         now: Now,
     ) -> Self {
-        let limits = &server.config.limits;
+        let config = server.settings();
+        let limits = &config.limits;
         let window = SequenceWindow::new(limits.credits);
         let logins = Logins::new(now.instant.after(limits.login_timeout));
         Self {
             server,
+            config,
             id,
             entropy: Entropy::new(&entropy),
             carrier,
@@ -187,6 +192,11 @@ impl Connection {
             Notice::SessionClosed(id) => {
                 if let Some(session) = self.sessions.get(&id).cloned() {
                     self.end_session(now, &session, effects);
+                }
+            }
+            Notice::TreeClosed(session, tree) => {
+                if let Some(session) = self.sessions.get(&session).cloned() {
+                    self.close_tree(session, tree, None, effects);
                 }
             }
             Notice::OpensClosed(session) => self.session_gone(now, session, effects),
@@ -268,7 +278,7 @@ impl Connection {
     /// Returns the maximum length in bytes that the next frame may have now, without its length
     /// prefix. A longer frame violates the protocol and ends the connection.
     pub fn max_frame(&self) -> usize {
-        let config = &self.server.config;
+        let config = &self.config;
         if !self.is_logged_in() {
             return config.limits.frame_before_login;
         }

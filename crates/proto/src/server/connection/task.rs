@@ -316,7 +316,7 @@ impl Connection {
             // From the first wait on, however many there are.
             let number = self.number();
             request.number = Some(number);
-            let at = now.instant.after(self.server.config.limits.interim_after);
+            let at = now.instant.after(self.config.limits.interim_after);
             self.tasks.schedule_interim(at, task.id, number);
         }
         task.current = Some(Pending { request, op, then });

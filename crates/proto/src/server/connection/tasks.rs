@@ -128,7 +128,7 @@ impl Connection {
                 return;
             }
             self.tasks.interims.pop_front();
-            if self.tasks.async_requests < self.server.config.limits.async_requests
+            if self.tasks.async_requests < self.config.limits.async_requests
                 && self.tasks.is_waiting(&interim)
             {
                 self.send_interim(interim.task, effects);

@@ -82,7 +82,7 @@ impl DurableRequest {
         rights: LeaseState,
         is_directory: bool,
     ) -> Durability {
-        let limits = &context.server.config.limits;
+        let limits = &context.config.limits;
         // Samba grants none on directories. A guest cannot prove later that the open is its own.
         let is_possible = is_enough(rights)
             && !is_directory

@@ -130,14 +130,14 @@ fn lease_of(context: &Context<'_>, wanted: &Wanted, opened: &Opened) -> Option<L
     let is_v2 = wanted.lease()?.v2.is_some();
     let share = &context.tree.share;
     let is_permitted = match opened.metadata.is_directory() {
-        true => is_v2 && share.directory_leases,
+        true => is_v2 && share.directory_leases && context.server.leases_directories(share),
         false => true,
     };
     if !is_permitted || !share.oplocks {
         return None;
     }
-    let server = context.server;
-    let has_space = server.files.has_space_for_lease(id, &server.config.limits);
+    let limits = &context.config.limits;
+    let has_space = context.server.files.has_space_for_lease(id, limits);
     has_space.then_some(id)
 }
 

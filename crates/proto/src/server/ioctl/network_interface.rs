@@ -15,7 +15,7 @@ pub(in crate::server) fn query(
     refusal: Status,
 ) -> Result<Reply, Status> {
     check_no_open(request)?;
-    if context.dialect < Dialect::SMB_3_0 || !context.server.config.multichannel {
+    if context.dialect < Dialect::SMB_3_0 || !context.config.multichannel {
         return Err(refusal);
     }
     if !request.input.is_empty() {

@@ -25,7 +25,7 @@ pub(super) fn start(context: &mut Context<'_>, request: &Request<'_>) -> Result<
         && context.tree.share.durable_handles
         && !open.is_directory
         && context.session.state.lock().is_named();
-    let max = context.server.config.limits.durable_timeout_max;
+    let max = context.config.limits.durable_timeout_max;
     if !is_possible || max.is_zero() {
         return Err(Status::INVALID_DEVICE_REQUEST);
     }

@@ -33,13 +33,13 @@ impl Connection {
             return Err(Status::BUFFER_TOO_SMALL);
         }
         let negotiated = self.negotiated.as_ref().expect("NEGOTIATE came first");
-        let dialect = best_dialect(&self.server.config, &seen.dialects);
+        let dialect = best_dialect(&self.config, &seen.dialects);
         if dialect != Some(negotiated.dialect) || !is_what_came(&seen, negotiated) {
             return Ok(Flow::End(Violation::NegotiateTampered));
         }
         let answer = ValidateNegotiateInfoResponse {
             capabilities: negotiated.capabilities,
-            guid: self.server.config.guid,
+            guid: self.config.guid,
             security_mode: negotiated.security_mode,
             dialect: negotiated.dialect,
         };

@@ -51,7 +51,7 @@ pub(super) fn find(path: &str) -> Option<Service> {
 }
 
 fn make(context: &Context<'_>, service: Service) -> Result<Pipe, Status> {
-    let limit = context.server.config.limits.pipes_per_connection;
+    let limit = context.config.limits.pipes_per_connection;
     let (pipes, user) = (&context.session.origin.quotas.pipes, &context.session.user);
     let place = pipes.add_for(limit, user, Resource::Pipes)?;
     let id = context.server.new_file_id();

@@ -200,7 +200,7 @@ fn object_id(context: &Context<'_>) -> FileFsObjectIdInformation {
 
 /// The server's id with the number of the share: the same as long as the configuration is.
 pub(crate) fn volume_id(context: &Context<'_>) -> Guid {
-    let Guid(mut id) = context.server.config.guid;
+    let Guid(mut id) = context.config.guid;
     let share = context.tree.share.id.0.to_le_bytes();
     for (byte, share) in id[12..].iter_mut().zip(share) {
         *byte ^= share;

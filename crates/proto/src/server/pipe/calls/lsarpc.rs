@@ -105,7 +105,7 @@ fn open(caller: &Caller<'_>, policies: &mut Policies, request: OpenPolicy) -> Op
 
 /// A server without a domain belongs to a workgroup, which has no SID, as with Samba.
 fn query(caller: &Caller<'_>, class: InformationClass) -> QueryInformationResponse {
-    let config = &caller.server.config;
+    let config = &caller.server.settings();
     let workgroup = || DomainInformation {
         name: config.domain.clone(),
         sid: None,

@@ -98,7 +98,8 @@ fn share_enum(
     }
     let server = caller.server;
     let start = request.resume_handle.unwrap_or(0);
-    let listed = server.config.shares.iter();
+    let known = server.shares();
+    let listed = known.iter();
     let listed = listed.filter(|share| share.listed && is_wanted(share));
     let left: Vec<_> = listed.skip(start as usize).collect();
     let mut room = request.preferred_length.min(MAX_LIST) as usize;
@@ -131,15 +132,15 @@ fn share_enum(
 /// \[MS-SRVS\] 3.1.4.10
 fn share_get_info(caller: &Caller<'_>, request: &ShareGetInfo) -> ShareGetInfoResponse {
     let (server, level) = (caller.server, request.level);
-    let found = server.config.find_share(&request.share);
-    let status = match (check_level(caller, level), found) {
+    let found = server.find_share(&request.share);
+    let status = match (check_level(caller, level), &found) {
         (WinError::SUCCESS, None) => WinError::NET_NAME_NOT_FOUND,
         (status, _) => status,
     };
     let found = found.filter(|_| status == WinError::SUCCESS);
     ShareGetInfoResponse {
         level,
-        share: found.map(|share| describe(server, share, level)),
+        share: found.map(|share| describe(server, &share, level)),
         status,
     }
 }
@@ -186,7 +187,7 @@ fn uses(server: &Server, share: ShareId) -> u32 {
 
 /// \[MS-SRVS\] 3.1.4.17. The server does not announce itself and disconnects no idle client.
 fn server_get_info(server: &Server, level: u32) -> ServerGetInfoResponse {
-    let config = &server.config;
+    let config = &server.settings();
     let info = ServerInfo {
         platform: PLATFORM_NT,
         name: config.name.clone(),

@@ -36,7 +36,7 @@ fn get_info(caller: &Caller<'_>, level: u32) -> WkstaGetInfoResponse {
 }
 
 fn describe(caller: &Caller<'_>) -> WkstaInfo {
-    let config = &caller.server.config;
+    let config = &caller.server.settings();
     let sessions = caller.server.sessions.lock().len();
     WkstaInfo {
         platform: PLATFORM_NT,
