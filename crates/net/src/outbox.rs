@@ -352,6 +352,7 @@ impl Body {
             payload,
             padding,
             sign,
+            answers: _,
         } = message;
         let payload = payload.map(|payload| {
             let bytes = payloads.take(payload.token);

@@ -15,13 +15,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::time::Duration;
 
-use wire::Status;
 use wire::smbd::BufferDescriptorV1;
+use wire::{Command, Status};
 
 use crate::account::{AccountQuery, KnownAccount};
 use crate::encryption::{FrameEncryption, Sign};
-use crate::file::{self, FileOp, LocalOpen};
+use crate::file::{self, FileOp, LocalOpen, ShareId};
 use crate::id::{ConnectionId, OpId};
 use crate::login::{Authenticate, Authenticated, ConversationId};
 use crate::notice::Notice;
@@ -121,6 +122,27 @@ pub struct OutMessage {
     /// The key with which the I/O driver signs the message; `None` if the message is not signed.
     /// The signature covers head, payload and padding.
     pub sign: Option<Sign>,
+    /// The request that the message answers, for the statistics of the I/O driver. `None` if the
+    /// message is not the final response of a server.
+    pub answers: Option<AnsweredRequest>,
+}
+
+/// A request that the server has processed. Its final response is in a message to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnsweredRequest {
+    /// Command of the request, as the client sent it. It can be unknown.
+    pub command: Command,
+    /// Status of the response.
+    pub status: Status,
+    /// The share on which the request acted; `None` for requests without a share, and for requests
+    /// that failed before the server found it.
+    pub share: Option<ShareId>,
+    /// Bytes of a file that a READ returned or a WRITE took; 0 for other commands, and for pipes.
+    pub bytes: u32,
+    /// Time from the start of the request to its result, on the clock of the I/O driver: its
+    /// operations and its waits, without those of the other members of a compound. Zero if the core
+    /// answered the request in the call that started it.
+    pub duration: Duration,
 }
 
 /// Bytes that the I/O driver stores and sends in a message, such as the data of a READ. The

@@ -15,6 +15,12 @@ impl Instant {
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
     }
+
+    /// Returns the time from `earlier` to this point in time; zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
 }
 
 /// The time of a call into the protocol core, which has no clock: the I/O driver passes it.

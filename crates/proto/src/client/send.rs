@@ -441,6 +441,7 @@ impl Connection {
             payload,
             padding,
             sign,
+            answers: None,
         }
     }
 

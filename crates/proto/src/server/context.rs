@@ -73,6 +73,8 @@ pub(crate) struct Context<'a> {
     pub(crate) related_open: &'a mut RelatedOpen,
     /// The key of client memory that the answer invalidates.
     pub(crate) invalidate: &'a mut Option<u32>,
+    /// Bytes of the file that the request read or wrote, for statistics.
+    pub(crate) transferred: &'a mut u32,
     /// Whether a session may have several connections: NEGOTIATE said so.
     pub(crate) has_multichannel: bool,
     /// Whether the client may use the SMB3 POSIX extensions, in the shares that have them.

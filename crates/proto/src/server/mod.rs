@@ -23,6 +23,7 @@ mod channel;
 mod channel_sequence;
 mod connection;
 mod context;
+mod counts;
 mod disconnected;
 mod durability;
 mod ea;
@@ -70,7 +71,8 @@ mod tree_disconnect;
 mod watch;
 mod write;
 
-pub use connection::{Connection, Responses, Summary};
+pub use connection::{Connection, Load, Responses, Summary};
+pub use counts::Counts;
 pub use disconnected::DisconnectedTotals;
 pub use gmac::GmacChannels;
 pub use snapshot::{

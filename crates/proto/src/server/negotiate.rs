@@ -196,8 +196,8 @@ impl Connection {
             self.negotiated = Some(negotiated);
         }
         let mut task = Task::new(self.task_id(), None);
-        let request = task::Request::new(negotiate_header());
-        task.answers.push(Answer::new(request, reply));
+        let request = task::Request::new(negotiate_header(), now.instant);
+        task.answers.push(Answer::new(now.instant, request, reply));
         self.send(&mut task, effects);
         Ok(())
     }
@@ -213,6 +213,7 @@ fn smb1_refusal(request: &smb1::Negotiate<'_>) -> Effect {
             payload: None,
             padding: 0,
             sign: None,
+            answers: None,
         }],
         encryption: None,
         invalidate: None,

@@ -108,6 +108,7 @@ impl Step {
         // Samba moves the position, Windows does not: smbtorture smb2.read.position takes either.
         let position = self.offset.saturating_add(u64::from(len));
         self.open.position.store(position, Ordering::Relaxed);
+        *context.transferred = len;
         Ok(Progress::Done(match payload {
             Some(payload) => answer(payload),
             None => placed(len),

@@ -102,6 +102,8 @@ pub(crate) struct World {
     pub(crate) is_encrypted: bool,
     /// The key of client memory that the response to the last request invalidates.
     pub(crate) invalidate: Option<u32>,
+    /// Bytes of the file that the last request read or wrote.
+    pub(crate) transferred: u32,
     /// The violation that ended the connection, if it ended.
     pub(crate) ended: Option<Violation>,
     op_ids: OpIds,
@@ -157,6 +159,7 @@ impl World {
             carrier: Carrier::TCP,
             is_encrypted: false,
             invalidate: None,
+            transferred: 0,
             ended: None,
             op_ids: OpIds::default(),
             outstanding: None,
@@ -189,6 +192,7 @@ impl World {
         let mut effects = Effects::new();
         self.outstanding = None;
         self.invalidate = None;
+        self.transferred = 0;
         // No request is related to the previous one.
         self.related = RelatedOpen::None;
         let started = start(&mut self.context(&mut effects), message);
@@ -259,6 +263,7 @@ impl World {
             access: Access::Opaque,
             is_encrypted: self.is_encrypted,
             invalidate: &mut self.invalidate,
+            transferred: &mut self.transferred,
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
             has_multichannel: self.has_multichannel,

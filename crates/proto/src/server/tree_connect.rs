@@ -51,6 +51,7 @@ impl Connection {
         }
         let path = connect.path.decode().ok_or(Status::BAD_NETWORK_NAME)?;
         let share = self.find_share(share_name(&path))?;
+        request.share = Some(share.id);
         if let Err(refusal) = self.check_entry(&share, &session) {
             let account = session.state.lock().account.clone();
             let report = Report::ShareRefused(account, share.name.clone(), refusal);

@@ -13,7 +13,7 @@ impl Connection {
     pub(super) fn tree_disconnect(
         &mut self,
         task: &mut Task,
-        request: &Request,
+        request: &mut Request,
         message: &[u8],
         effects: &mut Effects,
     ) -> Result<Flow, Status> {

@@ -263,6 +263,7 @@ impl Step {
 
 /// A WRITE does not move the file position, as with Windows and Samba; smb-rs checks this.
 fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step> {
+    *context.transferred = count;
     match report(context, open) {
         None => done(count),
         Some(restore) => {

@@ -10,6 +10,7 @@ extern crate smbeam_proto as proto;
 
 mod harness;
 
+mod answers_describe_their_requests;
 mod application_instances_move;
 mod binding_needs_key_and_user;
 mod change_notify_misses_no_change;

@@ -66,13 +66,14 @@ impl Connection {
     pub(in crate::server) fn require_tree(
         &self,
         task: &mut Task,
-        request: &Request,
+        request: &mut Request,
         session: &Arc<Session>,
     ) -> Result<Arc<TreeConnect>, Status> {
         let named = tree_id(&request.header, &mut task.chain);
         let tree = named.and_then(|id| session.trees.lock().get(&id).cloned());
         let tree = tree.ok_or(Status::NETWORK_NAME_DELETED)?;
         task.chain.tree = Some(tree.id);
+        request.share = Some(tree.share.id);
         if self.must_encrypt(tree.share.encryption_required) && task.encrypted_by.is_none() {
             task.encrypt_for = Some(session.clone());
             return Err(Status::ACCESS_DENIED);

@@ -92,6 +92,7 @@ impl Connection {
             payload: None,
             padding: 0,
             sign: None,
+            answers: None,
         };
         // Another channel of the session may use a transport that does not encrypt.
         let is_encrypted = open.is_some_and(|open| open.is_encrypted())

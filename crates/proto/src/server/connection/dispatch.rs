@@ -111,6 +111,7 @@ impl Connection {
             is_lost: self.is_over,
             outstanding: &mut request.outstanding,
             invalidate: &mut request.invalidate,
+            transferred: &mut request.transferred,
             frame_offset,
             related_open: &mut task.chain.open,
             has_multichannel,

@@ -109,6 +109,22 @@ pub struct Summary {
     pub responses: Responses,
 }
 
+/// The negotiated values and the load of a server's connection, for statistics over all
+/// connections. It costs no allocation, unlike a [`Summary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// SMB dialect that client and server negotiated; `None` before NEGOTIATE.
+    pub dialect: Option<Dialect>,
+    /// Negotiated cipher; `None` before NEGOTIATE, and if the connection cannot encrypt.
+    pub cipher: Option<Cipher>,
+    /// Signing algorithm that client and server negotiated; `None` before NEGOTIATE.
+    pub signing: Option<SigningAlgorithm>,
+    /// Number of received frames with at least one request without a final response.
+    pub requests: usize,
+    /// Number of credits that the client holds: granted, and not used yet.
+    pub credits: u64,
+}
+
 impl Connection {
     /// Makes the state of a connection that the I/O driver has just accepted. `id` is its number;
     /// `carrier` describes its transport. The time limit of the login starts at `now`. `entropy`
@@ -307,6 +323,18 @@ impl Connection {
                 .collect(),
             requests: self.tasks.len(),
             responses: self.responses,
+        }
+    }
+
+    /// Returns the negotiated values and the load of the connection.
+    pub fn load(&self) -> Load {
+        let negotiated = self.negotiated.as_ref();
+        Load {
+            dialect: negotiated.map(|negotiated| negotiated.dialect),
+            cipher: negotiated.and_then(|negotiated| negotiated.cipher),
+            signing: negotiated.map(|negotiated| negotiated.signing),
+            requests: self.tasks.len(),
+            credits: self.window.held(),
         }
     }
 

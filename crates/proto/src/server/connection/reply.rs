@@ -8,11 +8,12 @@ use wire::dialect::Dialect;
 use wire::header::{HEADER_LEN, Target};
 use wire::{AsyncId, Command, Flags, Header, Status, error_response};
 
-use crate::effect::{Effect, Effects, OutMessage, Outbound, Payload};
+use crate::effect::{AnsweredRequest, Effect, Effects, OutMessage, Outbound, Payload};
 use crate::encryption::Sign;
 use crate::server::connection::Connection;
 use crate::server::connection::task::{Request, Task};
 use crate::server::context::{Body, Reply};
+use crate::time::Instant;
 
 /// An answer without its header, which depends on its credits and on its position in the frame:
 /// both are known only when the frame is sent.
@@ -23,12 +24,13 @@ pub(in crate::server) struct Answer {
     /// 64 bytes for the header, then the body.
     head: Vec<u8>,
     payload: Option<Payload>,
-    /// Whether this is an interim response.
-    is_interim: bool,
+    /// The request in statistics; `None` for an interim response.
+    answers: Option<AnsweredRequest>,
 }
 
 impl Answer {
-    pub(in crate::server) fn new(mut request: Request, reply: Reply) -> Self {
+    pub(in crate::server) fn new(now: Instant, mut request: Request, reply: Reply) -> Self {
+        let answers = Some(request.answered(now, reply.status));
         request.header.status = reply.status;
         let (head, payload) = match reply.body {
             Body::Message(head) => (head, None),
@@ -40,7 +42,7 @@ impl Answer {
             request,
             head,
             payload,
-            is_interim: false,
+            answers,
         }
     }
 
@@ -53,14 +55,18 @@ impl Answer {
         let request = Request {
             session: request.session.clone(),
             async_id: Some(async_id),
-            ..Request::new(header)
+            ..Request::new(header, Instant::default())
         };
         Self {
             request,
             head: error(),
             payload: None,
-            is_interim: true,
+            answers: None,
         }
+    }
+
+    fn is_interim(&self) -> bool {
+        self.answers.is_none()
     }
 
     /// Whether this is the answer to a CREATE.
@@ -142,7 +148,7 @@ impl Connection {
             request,
             mut head,
             payload,
-            is_interim,
+            answers,
         } = answer;
         let sign = request
             .sign
@@ -156,7 +162,7 @@ impl Connection {
                 },
             });
         let mut header = request.header;
-        if !is_interim {
+        if answers.is_some() {
             self.responses.count(header.status);
         }
         header.flags = response_flags(header.flags, layout.index);
@@ -198,6 +204,7 @@ impl Connection {
             payload,
             padding: layout.padding,
             sign,
+            answers,
         }
     }
 
@@ -222,7 +229,7 @@ impl Connection {
     /// a request with an interim response got its credits with that. \[MS-SMB2\] 3.3.1.2
     fn grant(&mut self, answer: &Answer) -> u16 {
         let header = &answer.request.header;
-        if answer.request.async_id.is_some() && !answer.is_interim {
+        if answer.request.async_id.is_some() && !answer.is_interim() {
             return 0;
         }
         let is_early = header.command == Command::NEGOTIATE

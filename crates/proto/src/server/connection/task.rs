@@ -12,7 +12,8 @@ use super::Connection;
 use super::login::LoginStep;
 use super::reply::Answer;
 use super::waits::Waiter;
-use crate::effect::{Effects, Outcome};
+use crate::effect::{AnsweredRequest, Effects, Outcome};
+use crate::file::ShareId;
 use crate::id::OpId;
 use crate::server::config::Share;
 use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply};
@@ -20,7 +21,7 @@ use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::session::Session;
 use crate::server::step::Step;
 use crate::server::tree::TreeConnect;
-use crate::time::Now;
+use crate::time::{Instant, Now};
 use crate::violation::Violation;
 
 /// A frame within its connection.
@@ -71,6 +72,12 @@ pub(in crate::server) struct Request {
     pub(super) outstanding: Option<OutstandingRequest>,
     /// The key of client memory that the response invalidates.
     pub(super) invalidate: Option<u32>,
+    /// The share of its tree, once it is found.
+    pub(in crate::server) share: Option<ShareId>,
+    /// Bytes of the file that it read or wrote.
+    pub(super) transferred: u32,
+    /// Time at which the request started.
+    pub(super) started: Instant,
 }
 
 /// A request that waits.
@@ -193,7 +200,7 @@ impl Connection {
         for member in Members::new(bytes) {
             let message = member.expect("the members were walked when the frame came");
             let header = Header::decode(message).expect("the headers were read then");
-            let mut request = Request::new(header);
+            let mut request = Request::new(header, now.instant);
             let frame_offset = offset.map(|offset| offset + position);
             position += message.len();
             let part = Part {
@@ -285,7 +292,7 @@ impl Connection {
             }
             Ok(Flow::Silence) => true,
             Ok(Flow::Done(reply)) => {
-                task.answers.push(Answer::new(request, reply));
+                task.answers.push(Answer::new(now.instant, request, reply));
                 !self.is_over
             }
             Err(status) => {
@@ -294,8 +301,8 @@ impl Connection {
                     task.chain.open = RelatedOpen::Failed(status);
                 }
                 let body = Body::Error;
-                task.answers
-                    .push(Answer::new(request, Reply { status, body }));
+                let answer = Answer::new(now.instant, request, Reply { status, body });
+                task.answers.push(answer);
                 !self.is_over
             }
         }
@@ -335,7 +342,7 @@ impl Connection {
 }
 
 impl Request {
-    pub(in crate::server) fn new(header: Header) -> Self {
+    pub(in crate::server) fn new(header: Header, started: Instant) -> Self {
         Self {
             header,
             sign: None,
@@ -345,6 +352,20 @@ impl Request {
             is_cancelled: false,
             outstanding: None,
             invalidate: None,
+            share: None,
+            transferred: 0,
+            started,
+        }
+    }
+
+    /// Describes the request, which has its result `now`, for statistics.
+    pub(super) fn answered(&self, now: Instant, status: Status) -> AnsweredRequest {
+        AnsweredRequest {
+            command: self.header.command,
+            status,
+            share: self.share,
+            bytes: self.transferred,
+            duration: now.since(self.started),
         }
     }
 }

@@ -196,6 +196,11 @@ impl FileTable {
         has_space || files.leased(lease).is_some()
     }
 
+    /// Number of leases of all clients.
+    pub(crate) fn lease_count(&self) -> usize {
+        self.files.lock().leases()
+    }
+
     /// Whether the file has any open, on any of its streams, or is being deleted.
     pub(crate) fn is_open(&self, key: FileKey) -> bool {
         self.files.lock().file(key).is_some()

@@ -7,7 +7,8 @@ use std::time::Duration;
 use proto::account::{AccountQuery, KnownAccount};
 use proto::carrier::Carrier;
 use proto::effect::{
-    Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData, WritePlan,
+    AnsweredRequest, Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData,
+    WritePlan,
 };
 use proto::file::{FileOp, LocalEvent, ShareId};
 use proto::id::{ConnectionId, OpId};
@@ -59,6 +60,8 @@ pub(crate) struct Rig {
     pub(crate) invalidated: Vec<u32>,
     /// Reports of all connections.
     pub(crate) reports: Vec<Report>,
+    /// The answered requests of all connections, as the statistics of a driver have them.
+    pub(crate) answered: Vec<AnsweredRequest>,
 }
 
 /// An operation that has not begun.
@@ -132,6 +135,7 @@ impl Rig {
             memory: Memory::default(),
             invalidated: Vec::new(),
             reports: Vec::new(),
+            answered: Vec::new(),
         }
     }
 
@@ -420,6 +424,7 @@ impl Rig {
         }
         let mut frame = Vec::new();
         for mut message in messages {
+            self.answered.extend(message.answers);
             let payload = message.payload.map(|payload| {
                 let bytes = self.disk.take(payload.token);
                 assert_eq!(bytes.len(), payload.len as usize);
