@@ -42,6 +42,11 @@ impl Blocking {
         pending.await
     }
 
+    /// Number of queued and running closures of all sources.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.borrow().values().sum()
+    }
+
     /// Ends all threads once the queue is empty.
     pub(crate) fn close(&self) {
         self.threads.close();
@@ -124,11 +129,13 @@ mod tests {
         jobs.push(first);
         runtime.block_on(async {
             handle.yield_now().await;
+            assert_eq!(handle.blocking_jobs(), 102);
             drop(open);
             for job in jobs {
                 job.await.expect("no panic");
             }
         });
+        assert_eq!(handle.blocking_jobs(), 0);
         let order = lock(&order);
         let position = order.iter().position(|member| *member == 2);
         assert_eq!((position.map(|at| at <= 2), order.len()), (Some(true), 102));

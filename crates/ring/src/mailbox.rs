@@ -146,6 +146,18 @@ impl<T> Receiver<T> {
         lock(&self.shared.state).queue.pop_front()
     }
 
+    /// Returns the number of messages in the queue.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.shared.state).queue.len()
+    }
+
+    /// Returns true if the queue is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Polls for the next message, as [`recv`](Self::recv) does: `Ready` with the message, or
     /// `Ready(None)` when the queue is empty and all senders were dropped. Otherwise the waker of
     /// `context` is woken when a message arrives; only the waker of the last call counts.

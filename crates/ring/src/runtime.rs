@@ -359,6 +359,13 @@ impl Handle {
         self.0.blocking.run(source, closure).await
     }
 
+    /// Returns the number of closures of [`blocking`](Self::blocking) and
+    /// [`blocking_for`](Self::blocking_for) that wait for a thread or run on one.
+    #[must_use]
+    pub fn blocking_jobs(&self) -> usize {
+        self.0.blocking.jobs()
+    }
+
     /// Returns the kernel interface that the runtime uses, and the reason for the choice.
     #[must_use]
     pub fn io(&self) -> &IoReport {
