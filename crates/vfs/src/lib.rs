@@ -34,6 +34,7 @@ mod table;
 pub use self::denial::{Denial, DescriptorDenial, Permission};
 pub use self::direct_io_gate::DirectWriteGuard;
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -161,6 +162,15 @@ pub trait FileSystem: Send + Sync {
         _needs: &[(SharePath, NeededAccess)],
     ) -> Option<Denial> {
         None
+    }
+
+    /// Checks that the root directory of the share can be opened with the credentials of the server.
+    /// Blocks. The default is for file systems that have it always.
+    ///
+    /// # Errors
+    /// The reason why clients cannot use the share now.
+    fn check_root(&self) -> io::Result<()> {
+        Ok(())
     }
 
     /// Sets the callback for changes in directories that

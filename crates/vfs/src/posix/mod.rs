@@ -428,6 +428,10 @@ impl Posix {
 }
 
 impl FileSystem for Posix {
+    fn check_root(&self) -> io::Result<()> {
+        Self::check_root(self)
+    }
+
     fn execute(&self, op: &FileOp, effort: Effort) -> Attempt<Result<Outcome, Status>> {
         attempt(self.run(op, self.volumes.effort(effort)))
     }
