@@ -99,6 +99,11 @@ impl FuseMount {
         command
     }
 
+    /// Number of the process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// The directory that shows the share.
     pub fn target(&self) -> &Path {
         &self.target

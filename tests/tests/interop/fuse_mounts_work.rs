@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use smbeam_tests::fuse::FuseMount;
 use smbeam_tests::harness::Test;
 use smbeam_tests::lab::Missing;
@@ -35,6 +35,10 @@ const AS_USER: &[&str] = &[
     "held",
     "kept",
 ];
+/// The work of a long time.
+const SOAK: &str = include_str!("../../src/python/fuse_soak.py");
+/// Bytes by which the memory of a process may grow after a quarter of that time.
+const GROWTH_MAX: u64 = 16 << 20;
 /// Time without a connection.
 const OUTAGE: Duration = Duration::from_secs(2);
 /// Input/output error. errno(3)
@@ -65,7 +69,10 @@ pub(crate) fn tests() -> Vec<Test> {
         ("a_killed_mount_leaves_no_stuck_process", kill),
         ("an_ordinary_user_mounts", mount_as_user),
     ];
-    tests_over_tcp(cases)
+    let mut tests = tests_over_tcp(cases);
+    let soak: &[(&str, Case)] = &[("memory_stays_flat", use_for_long)];
+    tests.extend(tests_over_tcp(soak).into_iter().map(Test::long));
+    tests
 }
 
 /// Mounts the share in the foreground. `uid` is the user that runs the process.
@@ -308,6 +315,35 @@ fn unmount_by_force(peer: Peer) -> Result<()> {
             end.is_some_and(|end| !end.success()),
             "the reader is stuck after {force}"
         );
+    }
+    Ok(())
+}
+
+/// Two mounts are used for half an hour. Neither needs more memory at its end.
+fn use_for_long(peer: Peer) -> Result<()> {
+    let rig = rig(peer)?;
+    let port = rig.endpoint().port;
+    let (one, two) = (
+        mount(&rig, port, "one", None)?,
+        mount(&rig, port, "two", None)?,
+    );
+    let output = Command::new("python3")
+        .args(["-c", SOAK])
+        .args([one.target(), two.target(), &rig.path("")])
+        .arg(scale::choose("60", "1800"))
+        .args([one.id(), two.id()].map(|id| id.to_string()))
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(output.status.success(), "the work failed");
+    let text = String::from_utf8(output.stdout)?;
+    print!("{text}");
+    let numbers = |line: &str| line.split(' ').map(str::parse::<u64>).collect();
+    let rows: Vec<Vec<u64>> = text.lines().map(numbers).collect::<Result<_, _>>()?;
+    let [warm, end] = &rows[..] else {
+        bail!("two lines are expected: {text}");
+    };
+    for (warm, end) in warm.iter().zip(end) {
+        ensure!(*end <= warm + GROWTH_MAX, "{warm} bytes became {end}");
     }
     Ok(())
 }
