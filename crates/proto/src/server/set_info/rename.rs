@@ -210,11 +210,12 @@ impl Step {
         }
         self.from = name_of(context, &self.open)?;
         // A rename to the same name breaks leases, too: smbtorture
-        // smb2.compound_async.rename_same_srcdst_non_compound_no_async.
+        // smb2.compound_async.rename_same_srcdst_non_compound_no_async. The file may have lost the
+        // name to another one.
         if self.from == self.to {
             return match context.wait_for_handle_leases(&self.open) {
                 Some(parked) => Ok(self.park(parked)),
-                None => Ok(done()),
+                None => Ok(self.look_up(context)),
             };
         }
         let share = self.open.file.share;
@@ -381,7 +382,8 @@ impl Step {
         // The file itself: its name in another case, or another of its links.
         if found.key == self.open.key && self.kind == Kind::Rename {
             // rename(2): two names of one file stay as they are.
-            return match self.replace == Replace::Posix {
+            let stays = self.replace == Replace::Posix || self.from == self.to;
+            return match stays {
                 true => Ok(done()),
                 false => Ok(self.change(context)),
             };
