@@ -6,7 +6,9 @@
 //! return written data; RDMA accesses only the memory that a request names; requests with invalid
 //! memory change nothing; responses are signed and encrypted as required, with unique nonces; no
 //! client sees data of another user; no client caches what another writes, and no cache returns
-//! data older than completed writes. At the end the faults stop, and everything must finish with
+//! data older than completed writes. With the SMB3 POSIX extensions, names lead to the files that
+//! have them, also after renames over open files and after deletions of open files, and a lock is
+//! only refused because of another. At the end the faults stop, and everything must finish with
 //! nothing left open.
 //!
 //! [`session::run`] has the client's core, with several channels, use the server's core, and checks
@@ -106,6 +108,22 @@ pub struct Report {
     pub opens_disconnected: u64,
     /// Number of opens of a lost session to which their client reconnected.
     pub opens_reclaimed: u64,
+    /// Number of opens with the SMB3 POSIX extensions.
+    pub posix_opens: u64,
+    /// Number of renames through such opens.
+    pub posix_renames: u64,
+    /// Number of byte-range locks that the server granted to such opens.
+    pub posix_locks: u64,
+    /// Number of such opens of a lost session to which their client reconnected.
+    pub posix_opens_reclaimed: u64,
+    /// Number of cells that clients read from files without a name.
+    pub nameless_reads: u64,
+    /// Number of responses whose names were compared with the creates, renames and deletions.
+    pub names_checked: u64,
+    /// Number of names that certainly went with the close of the open that deleted them.
+    pub names_removed: u64,
+    /// Number of refused locks of POSIX opens for which a reason was searched.
+    pub refusals_checked: u64,
     /// Number of timeouts of the server while no connection existed.
     pub timeouts_without_connection: u64,
     /// Number of times that a client stopped to receive for some time.

@@ -53,6 +53,10 @@ pub struct Scenario {
     pub leases: u16,
     /// Whether clients list directories from their caches. Then no directory is renamed or deleted.
     pub listings: bool,
+    /// Number of clients per thousand that have the SMB3 POSIX extensions, if the dialect permits
+    /// them. If it is not 0, names of files are checked: no directory is renamed or deleted, and no
+    /// deletion withdrawn.
+    pub posix: u16,
     /// Maximum duration of a request that may wait for the break of another client's caching
     /// rights; `None` for the server's own limit.
     pub answer_limit: Option<Duration>,
@@ -169,6 +173,7 @@ impl Scenario {
             resilient_timeout: Duration::ZERO,
             leases: 0,
             listings: false,
+            posix: 0,
             answer_limit: None,
             response_bytes: 256 << 20,
             misbehavior: None,
@@ -282,6 +287,33 @@ impl Scenario {
             },
             ..Self::caching(seed)
         }
+    }
+
+    /// Returns a scenario in which most clients have the SMB3 POSIX extensions and others do not,
+    /// with opens that outlive lost connections. `seed` chooses the details and the faults.
+    pub fn posix(seed: u64) -> Self {
+        let mut choices = Choices::from_seed(seed);
+        let storm = Self::stormy();
+        Self {
+            users: 1 + choices.index(2),
+            operations: 80,
+            depth: 1 + choices.index(5),
+            dialects: vec![Dialect::SMB_3_1_1],
+            posix: choices.pick(&[600, 800, 1000]),
+            crowd: choices.pick(&[0, 0, 300, 700]),
+            resilient_timeout: Duration::from_millis(choices.pick(&[0, 1_000, 5_000])),
+            faults: Faults {
+                reset: choices.pick(&[0, 0, 30]),
+                disk_error: choices.pick(&[0, 0, 0, 20]),
+                ..storm.faults.some(&mut choices)
+            },
+            ..storm
+        }
+    }
+
+    /// Whether directories keep their names.
+    pub(crate) fn keeps_directories(&self) -> bool {
+        self.listings || self.posix > 0
     }
 
     /// Returns a random mixture of the other scenarios, which `seed` chooses.

@@ -26,8 +26,10 @@ use crate::check::caching::Caching;
 use crate::check::contents::Contents;
 use crate::check::directories::Directories;
 use crate::check::locks::Locks;
+use crate::check::names::Names;
 use crate::check::nonces::SigningNonces;
 use crate::check::opens::Opens;
+use crate::check::refused_locks::RefusedLocks;
 use crate::check::{Check, ensure};
 use crate::choices::Choices;
 use crate::client::{Client, Order, Phase, Shared};
@@ -102,6 +104,8 @@ pub(crate) struct World {
     locks: Locks,
     caching: Caching,
     directories: Directories,
+    names: Names,
+    refused_locks: RefusedLocks,
     file_ids: Vec<FileId>,
     tick: u64,
     /// Deadline of the final phase; set when the faults stop.
@@ -136,6 +140,8 @@ impl World {
             locks: Locks::default(),
             caching: Caching::default(),
             directories: Directories::default(),
+            names: Names::default(),
+            refused_locks: RefusedLocks::default(),
             file_ids: Vec::new(),
             tick: 0,
             deadline: None,
@@ -208,6 +214,8 @@ impl World {
         self.disk.check_idle()?;
         self.report.reads_checked = self.contents.check()?;
         self.directories.check()?;
+        (self.report.names_checked, self.report.names_removed) = self.names.check()?;
+        self.report.refusals_checked = self.refused_locks.check()?;
         self.check_ledger()
     }
 
@@ -617,6 +625,7 @@ impl World {
             self.links.remove(&id);
             self.tick += 1;
             self.contents.settle(id, self.tick);
+            self.names.settle(id, self.tick);
         }
     }
 
@@ -639,6 +648,8 @@ impl World {
             locks: &mut self.locks,
             caching: &mut self.caching,
             directories: &mut self.directories,
+            names: &mut self.names,
+            refused_locks: &mut self.refused_locks,
             file_ids: &mut self.file_ids,
             orders: Vec::new(),
             report: &mut self.report,

@@ -4,8 +4,10 @@ pub(crate) mod caching;
 pub(crate) mod contents;
 pub(crate) mod directories;
 pub(crate) mod locks;
+pub(crate) mod names;
 pub(crate) mod nonces;
 pub(crate) mod opens;
+pub(crate) mod refused_locks;
 pub(crate) mod store;
 
 /// What was found to be wrong.

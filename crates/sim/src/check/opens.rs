@@ -17,6 +17,8 @@ pub(crate) struct Held {
     pub(crate) access: AccessMask,
     /// Share mode: the accesses that the open permits to other opens.
     pub(crate) share: ShareAccess,
+    /// Whether the open has the SMB3 POSIX extensions: such opens share everything with each other.
+    pub(crate) is_posix: bool,
 }
 
 /// Identifies an open: its client and the client's number for it.
@@ -102,6 +104,9 @@ fn is_allowed(one: &Held, other: &Held) -> bool {
         USES.iter()
             .any(|(access, _)| open.access.intersects(*access))
     };
+    if one.is_posix && other.is_posix {
+        return true;
+    }
     // Share modes do not apply to opens that neither read nor write nor delete.
     if !uses(one) || !uses(other) {
         return true;
@@ -122,6 +127,7 @@ mod tests {
             key: 1,
             access,
             share,
+            is_posix: false,
         }
     }
 
@@ -151,6 +157,19 @@ mod tests {
         assert!(opens.opened((1, 0), writer).is_err());
         opens.expire(at(5));
         assert_eq!(opens.opened((1, 0), writer), Ok(()));
+    }
+
+    #[test]
+    fn posix_opens_share_everything_with_each_other() {
+        let mut opens = Opens::default();
+        let posix = Held {
+            is_posix: true,
+            ..held(AccessMask::FILE_WRITE_DATA, ShareAccess::NONE)
+        };
+        let other = held(AccessMask::FILE_READ_DATA, ShareAccess::WRITE);
+        assert_eq!(opens.opened((0, 0), posix), Ok(()));
+        assert_eq!(opens.opened((1, 0), posix), Ok(()));
+        assert!(opens.opened((2, 0), other).is_err());
     }
 
     #[test]

@@ -72,6 +72,9 @@ impl Client {
         if self.choices.per_mille(shared.scenario.leases) && self.use_cache(shared) {
             return;
         }
+        if self.choices.per_mille(shared.scenario.posix / 5) {
+            return self.change_a_name(shared);
+        }
         if self.choices.per_mille(shared.scenario.crowd / 2) {
             return self.lock_or_unlock(shared);
         }
@@ -129,7 +132,7 @@ impl Client {
             true => self.choices.pick(&LISTED),
             false => self.choices.pick(&NAMES),
         };
-        let is_sure = shared.scenario.listings;
+        let is_sure = shared.scenario.keeps_directories();
         let is_directory = matches!(name, "d" | "e") && (is_sure || !self.choices.per_mille(200));
         let mut options = match is_directory {
             true => CreateOptions::DIRECTORY_FILE,
@@ -163,6 +166,8 @@ impl Client {
         let slot = self.next_slot;
         self.next_slot += 1;
         let (holder, asked) = self.ask_to_cache(name, slot, shared);
+        let has_posix = self.agreed.is_some_and(|agreed| agreed.has_posix);
+        let is_posix = has_posix && !self.choices.per_mille(100);
         let opening = Opening {
             slot,
             path: name.to_owned(),
@@ -173,9 +178,10 @@ impl Client {
             is_audit: self.audit.is_some(),
             asked,
             holder,
+            is_posix,
         };
         self.new_slot(&opening);
-        match self.choices.per_mille(200) {
+        match !is_posix && self.choices.per_mille(200) {
             true => Call::create(&name.to_uppercase(), opening),
             false => Call::create(name, opening),
         }
@@ -316,14 +322,7 @@ impl Client {
             0 => Call::flush(file_id),
             1 | 2 if !self.may_move(slot, shared) => Call::flush(file_id),
             1 => self.rename(slot, file_id, shared),
-            2 => {
-                let is_to_go = [self.choices.below(2) as u8];
-                let intent = match is_to_go {
-                    [0] => Intent::Any,
-                    _ => Intent::Delete { slot },
-                };
-                Call::set_info(intent, file_id, FileInfoClass::DISPOSITION, &is_to_go)
-            }
+            2 => self.delete(slot, file_id, shared),
             3 => self.cut(slot, file_id, FileInfoClass::END_OF_FILE),
             4 => self.cut(slot, file_id, FileInfoClass::ALLOCATION),
             5 => {
@@ -372,17 +371,21 @@ impl Client {
     }
 
     /// Whether the client may rename or delete the file of an open.
-    fn may_move(&self, slot: u64, shared: &Shared<'_>) -> bool {
+    pub(super) fn may_move(&self, slot: u64, shared: &Shared<'_>) -> bool {
         let slot = self.slots.get(&slot);
         slot.is_none_or(|slot| may_go(&slot.path, shared))
     }
 
-    fn rename(&mut self, slot: u64, file_id: FileId, shared: &Shared<'_>) -> Call {
-        let name = match shared.scenario.listings {
+    pub(super) fn rename(&mut self, slot: u64, file_id: FileId, shared: &Shared<'_>) -> Call {
+        let to = match shared.scenario.listings {
             true => self.choices.pick(&LISTED[2..]),
             false => self.choices.pick(&NAMES),
         };
-        let name = utf16(name);
+        let open = self.slots.get(&slot);
+        let name = match open.is_some_and(|open| open.is_posix) {
+            true => utf16(&to.replace('\\', "/")),
+            false => utf16(to),
+        };
         let rename = FileRenameInformation {
             is_replacing: self.choices.per_mille(500),
             root_directory: 0,
@@ -391,7 +394,11 @@ impl Client {
         let mut buffer = Vec::new();
         rename.encode(&mut buffer);
         Call::set_info(
-            Intent::Rename { slot },
+            Intent::Rename {
+                slot,
+                key: open.and_then(|open| open.key),
+                to: to.to_owned(),
+            },
             file_id,
             FileInfoClass::RENAME,
             &buffer,
@@ -450,7 +457,8 @@ impl Client {
     }
 }
 
-/// Whether a name may be renamed or deleted. Directories stay while clients cache their listings.
+/// Whether a name may be renamed or deleted. Directories stay while clients cache their listings,
+/// and while names are checked.
 fn may_go(name: &str, shared: &Shared<'_>) -> bool {
-    !shared.scenario.listings || !matches!(name, "d" | "e")
+    !shared.scenario.keeps_directories() || !matches!(name, "d" | "e")
 }

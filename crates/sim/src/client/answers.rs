@@ -1,6 +1,6 @@
 //! Checks of the contents of responses.
 
-use wire::access::AccessMask;
+use wire::access::{AccessMask, CreateOptions};
 use wire::create::CreateAction;
 use wire::create_context::{OnDiskIdResponse, find, name};
 use wire::fscc::{DirectoryEntries, FileInfoClass};
@@ -10,14 +10,14 @@ use wire::{Command, Header, Status};
 use super::call::{Call, Intent, Opening, overwrites};
 use super::ledger::Pending;
 use super::memory::FILL;
-use super::{Client, Shared, Slot, State, cache};
+use super::{Client, Deletion, Shared, Slot, State, cache};
 use crate::check::contents::{CELL, CELLS, Filling, Span, Stamp};
 use crate::check::directories::Listing;
 use crate::check::opens::Held;
 use crate::check::{Check, ensure};
 
 /// Failures that certainly changed nothing. After any other failure there may be a change.
-const REFUSALS: [Status; 14] = [
+pub(super) const REFUSALS: [Status; 14] = [
     Status::ACCESS_DENIED,
     Status::CANNOT_DELETE,
     Status::DELETE_PENDING,
@@ -32,6 +32,14 @@ const REFUSALS: [Status; 14] = [
     Status::OBJECT_NAME_NOT_FOUND,
     Status::OBJECT_PATH_NOT_FOUND,
     Status::SHARING_VIOLATION,
+];
+
+/// Failures of a READ of an open that the server does not have, or of a file that it has lost.
+const LOST_OPEN: [Status; 4] = [
+    Status::DELETE_PENDING,
+    Status::FILE_CLOSED,
+    Status::OBJECT_NAME_NOT_FOUND,
+    Status::OBJECT_PATH_NOT_FOUND,
 ];
 
 impl Client {
@@ -73,7 +81,7 @@ impl Client {
             Intent::Logoff => self.logged_off(header, shared),
             Intent::Create(opening) => self.created(&opening, header, message, span, shared),
             Intent::Close { slot } => {
-                self.slots.remove(&slot);
+                self.has_closed(slot, header, span, shared);
                 Ok(())
             }
             Intent::Read { slot, cells } => {
@@ -126,7 +134,7 @@ impl Client {
                 may_wait,
             } => self.has_locked(slot, lock, may_wait, header, span, shared),
             Intent::Unlock { slot, place } => {
-                self.has_unlocked(slot, place, header);
+                self.has_unlocked(slot, place, header, span, shared);
                 Ok(())
             }
             Intent::Flush { holder, write } => {
@@ -136,7 +144,8 @@ impl Client {
             Intent::Acknowledge { holder, expected } => {
                 self.has_acknowledged(holder, expected, header, shared)
             }
-            Intent::Rename { slot } | Intent::Delete { slot } => {
+            ref intent @ (Intent::Rename { slot, .. } | Intent::Delete { slot, .. }) => {
+                self.has_changed_names(intent, header, span, shared);
                 let slot = self.slots.get(&slot);
                 match slot.and_then(|slot| Some((slot.holder, slot.key?))) {
                     Some((own, key)) if header.status == Status::SUCCESS => {
@@ -173,6 +182,7 @@ impl Client {
             (shared.directories).observe(&opening.path, !is_missing, span);
         }
         if header.status != Status::SUCCESS {
+            self.has_not_created(opening, header, span, shared);
             self.slots.remove(&opening.slot);
             cache::refused((self.id, opening.slot), shared);
             if overwrites(opening.disposition) && !REFUSALS.contains(&header.status) {
@@ -188,6 +198,7 @@ impl Client {
         if response.create_action != CreateAction::OPENED {
             shared.contents.wrote(Some(key), blank, span, true);
         }
+        self.has_created(opening, key, response.create_action, span, shared);
         shared.file_ids.push(response.file_id);
         self.open(opening, key, response.file_id, shared)?;
         self.may_cache(opening, key, &response, span, shared)
@@ -213,6 +224,7 @@ impl Client {
             key,
             access: specific(opening.access),
             share: opening.share,
+            is_posix: opening.is_posix,
         };
         let timeout = shared.scenario.resilient_timeout;
         if !timeout.is_zero() {
@@ -226,14 +238,21 @@ impl Client {
     fn reconnected(&mut self, number: u64, header: &Header, shared: &mut Shared<'_>) -> Check {
         let holder = (self.id, number);
         if header.status != Status::SUCCESS {
-            self.slots.remove(&number);
-            let is_missing = header.status == Status::OBJECT_NAME_NOT_FOUND;
-            return shared.opens.lost(holder, is_missing);
+            let slot = self.slots.remove(&number);
+            // Another client may have replaced the file just before the server had this open. The
+            // server takes that for a deletion by a local program, unless the open is a POSIX one.
+            let may_be_gone = slot.as_ref().is_some_and(|slot| !slot.is_posix);
+            let may_be_gone = may_be_gone && shared.scenario.posix > 0;
+            let is_not_found = header.status == Status::OBJECT_NAME_NOT_FOUND;
+            let is_missing = is_not_found && !may_be_gone;
+            let lost = shared.opens.lost(holder, is_missing);
+            return lost.map_err(|what| format!("{what}: {slot:?}"));
         }
         let slot = self.slots.get_mut(&number);
         if let Some(slot) = slot.filter(|slot| slot.state == State::Opening) {
             slot.state = State::Open;
             shared.report.opens_reclaimed += 1;
+            shared.report.posix_opens_reclaimed += u64::from(slot.is_posix);
             shared.locks.reconnected(holder);
             return shared.opens.reconnected(holder);
         }
@@ -268,6 +287,11 @@ impl Client {
         let (Some(key), holder) = (found.key, found.holder) else {
             return Ok(());
         };
+        ensure(
+            found.state != State::Open || !LOST_OPEN.contains(&header.status),
+            || format!("a READ of an open that certainly exists: {header:?}"),
+        )?;
+        let is_nameless = found.deletion == Deletion::Posix;
         match header.status {
             Status::SUCCESS => self.check_locks(slot, &cells, false, span, shared)?,
             Status::END_OF_FILE => {}
@@ -284,6 +308,7 @@ impl Client {
             next += 1;
         }
         shared.report.cells_read += u64::from(next - cells.start);
+        shared.report.nameless_reads += u64::from(is_nameless) * u64::from(next - cells.start);
         // Missing bytes are past the end of the file.
         if shared.scenario.faults.short_read == 0 {
             for cell in next..cells.end {
@@ -340,6 +365,12 @@ impl Client {
             access: specific(opening.access),
             holder: opening.holder,
             is_idle: false,
+            is_posix: opening.is_posix,
+            is_locking: false,
+            deletion: match opening.options.contains(CreateOptions::DELETE_ON_CLOSE) {
+                true => Deletion::Requested,
+                false => Deletion::None,
+            },
         };
         self.slots.insert(opening.slot, slot);
     }

@@ -7,7 +7,7 @@ use wire::access::{
     AccessMask, CreateDisposition, CreateOptions, FileAttributes, ImpersonationLevel, OplockLevel,
     ShareAccess,
 };
-use wire::create_context::{DurableReconnect, Lease, RawContext, name};
+use wire::create_context::{DurableReconnect, Lease, PosixRequest, RawContext, name};
 use wire::fscc::FileInfoClass;
 use wire::fsctl::{Chunk, CopyChunkRequest, CtlCode, ResiliencyRequest, ZeroData};
 use wire::header::HEADER_LEN;
@@ -18,7 +18,7 @@ use wire::text::utf16;
 use wire::{Command, FileId, Status, Utf16};
 
 use crate::check::caching::Delayed;
-use crate::check::contents::{CELL, Filling, Stamp};
+use crate::check::contents::{CELL, Filling, Key, Stamp};
 use crate::check::locks::{Lock, Place};
 
 /// The intent of a request.
@@ -89,10 +89,15 @@ pub(crate) enum Intent {
     /// Rename the file of an open.
     Rename {
         slot: u64,
+        key: Key,
+        to: String,
     },
-    /// Delete the file of an open once all its opens are closed.
+    /// Delete the file of an open once all its opens are closed, or with POSIX semantics once this
+    /// one is closed.
     Delete {
         slot: u64,
+        key: Key,
+        is_posix: bool,
     },
     List,
     /// List the directory of an open from its start, to cache the names.
@@ -150,6 +155,8 @@ pub(crate) struct Opening {
     pub(crate) asked: Asked,
     /// The holder of the requested caching rights.
     pub(crate) holder: Option<u64>,
+    /// Whether the open has the SMB3 POSIX extensions.
+    pub(crate) is_posix: bool,
 }
 
 /// A request without its header.
@@ -202,9 +209,17 @@ impl Call {
     }
 
     pub(crate) fn create(path: &str, opening: Opening) -> Self {
-        let path = utf16(path);
+        let path = match opening.is_posix {
+            true => utf16(&path.replace('\\', "/")),
+            false => utf16(path),
+        };
         let context = |name| RawContext { name, data: &[] };
         let mut contexts = vec![context(name::ON_DISK_ID), context(name::MAXIMAL_ACCESS)];
+        let posix = posix_context(opening.options);
+        if opening.is_posix {
+            let (name, data) = (name::POSIX, &posix[..]);
+            contexts.push(RawContext { name, data });
+        }
         let lease;
         let oplock_level = match &opening.asked {
             Asked::Nothing => OplockLevel::NONE,
@@ -240,9 +255,19 @@ impl Call {
         Self::ioctl(Intent::Resilient { slot }, code, file_id, &input)
     }
 
-    /// Reconnects to an open of a lost session.
-    pub(crate) fn reconnect(slot: u64, file_id: FileId) -> Self {
+    /// Reconnects to an open of a lost session, with or without the context of the SMB3 POSIX
+    /// extensions.
+    pub(crate) fn reconnect(slot: u64, file_id: FileId, is_posix: bool) -> Self {
         let data = DurableReconnect { file_id }.encode();
+        let mut contexts = vec![RawContext {
+            name: name::DURABLE_RECONNECT,
+            data: &data,
+        }];
+        let posix = posix_context(CreateOptions::NONE);
+        if is_posix {
+            let (name, data) = (name::POSIX, &posix[..]);
+            contexts.push(RawContext { name, data });
+        }
         let request = wire::create::Request {
             oplock_level: OplockLevel::NONE,
             impersonation_level: ImpersonationLevel::IMPERSONATION,
@@ -252,10 +277,7 @@ impl Call {
             create_disposition: CreateDisposition::OPEN,
             create_options: CreateOptions::NONE,
             name: Utf16(&[]),
-            contexts: vec![RawContext {
-                name: name::DURABLE_RECONNECT,
-                data: &data,
-            }],
+            contexts,
         };
         Self::new(Command::CREATE, Intent::Reconnect { slot }, |out| {
             request.encode(out);
@@ -501,6 +523,13 @@ impl Call {
             ..Self::query_directory(file_id, class, flags.0, "*")
         }
     }
+}
+
+/// Returns the create context of the SMB3 POSIX extensions, with which all users may use the file.
+fn posix_context(options: CreateOptions) -> Vec<u8> {
+    let is_directory = options.contains(CreateOptions::DIRECTORY_FILE);
+    let mode = if is_directory { 0o777 } else { 0o666 };
+    PosixRequest { mode }.encode()
 }
 
 fn lock_request(file_id: FileId, (offset, length): Place, flags: LockFlags) -> wire::lock::Request {

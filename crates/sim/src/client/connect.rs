@@ -56,7 +56,7 @@ impl Client {
         let ciphers = ciphers.into_iter().map(context::Cipher).collect();
         let algorithms = self.some_of([0, 1, 2]);
         let algorithms = algorithms.into_iter().map(context::SigningAlgorithm);
-        let contexts = [
+        let mut contexts = vec![
             (
                 ContextType::PREAUTH_INTEGRITY_CAPABILITIES,
                 integrity.encode(),
@@ -73,6 +73,10 @@ impl Client {
                 .encode(),
             ),
         ];
+        if self.has_posix {
+            let data = context::POSIX_EXTENSIONS.0.to_vec();
+            contexts.push((ContextType::POSIX_EXTENSIONS_AVAILABLE, data));
+        }
         let raw = contexts.iter().map(|(context_type, data)| RawContext {
             context_type: *context_type,
             data,
@@ -108,6 +112,7 @@ impl Client {
             cipher: None,
             signing: SigningAlgorithm::HmacSha256,
             has_large_mtu: response.capabilities.contains(Capabilities::LARGE_MTU),
+            has_posix: false,
         };
         if dialect >= Dialect::SMB_3_0 {
             agreed.signing = SigningAlgorithm::AesCmac;
@@ -288,7 +293,7 @@ impl Client {
             format!("a tree could not be left: {header:?}")
         })?;
         self.tree = TreeId(0);
-        self.slots.clear();
+        self.forget_slots(false, shared);
         self.submit_one(tree(DATA, Intent::Tree), shared);
         Ok(())
     }
@@ -311,10 +316,22 @@ impl Client {
         })?;
         self.session = SessionId(0);
         self.is_logged_in = false;
-        self.slots.clear();
+        self.forget_slots(true, shared);
         self.tree = TreeId(0);
         self.log_in(false, true, shared);
         Ok(())
+    }
+}
+
+impl Client {
+    /// The server has closed all opens. Resilient ones outlive a LOGOFF, as a lost connection.
+    fn forget_slots(&mut self, is_logoff: bool, shared: &mut Shared<'_>) {
+        let now = shared.tick();
+        for (number, slot) in std::mem::take(&mut self.slots) {
+            if !is_logoff || !slot.is_resilient {
+                shared.refused_locks.closed((self.id, number), now);
+            }
+        }
     }
 }
 
@@ -343,6 +360,7 @@ fn read_contexts(contexts: &[RawContext<'_>], agreed: &mut Agreed) -> Check {
                 let signing = SigningAlgorithm::from_id(algorithms[0].0);
                 agreed.signing = signing.ok_or("an unknown signing algorithm")?;
             }
+            ContextType::POSIX_EXTENSIONS_AVAILABLE => agreed.has_posix = true,
             _ => {}
         }
     }

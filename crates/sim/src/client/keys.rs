@@ -18,6 +18,8 @@ pub(crate) struct Agreed {
     pub(crate) cipher: Option<Cipher>,
     pub(crate) signing: SigningAlgorithm,
     pub(crate) has_large_mtu: bool,
+    /// Whether both ends have the SMB3 POSIX extensions.
+    pub(crate) has_posix: bool,
 }
 
 /// The keys of a session.

@@ -13,6 +13,7 @@ mod ledger;
 mod lock;
 mod memory;
 mod mischief;
+mod names;
 mod send;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -33,7 +34,9 @@ use crate::check::caching::Caching;
 use crate::check::contents::{CELLS, Contents, Filling, Key, Stamp};
 use crate::check::directories::Directories;
 use crate::check::locks::{Locks, Place};
+use crate::check::names::Names;
 use crate::check::opens::Opens;
+use crate::check::refused_locks::RefusedLocks;
 use crate::choices::Choices;
 use crate::scenario::{Faults, Protection, Scenario};
 use call::{Call, Intent};
@@ -62,6 +65,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) locks: &'a mut Locks,
     pub(crate) caching: &'a mut Caching,
     pub(crate) directories: &'a mut Directories,
+    pub(crate) names: &'a mut Names,
+    pub(crate) refused_locks: &'a mut RefusedLocks,
     /// FileIds of all clients, for clients that violate the protocol.
     pub(crate) file_ids: &'a mut Vec<FileId>,
     pub(crate) orders: Vec<Order>,
@@ -119,14 +124,48 @@ struct Slot {
     holder: Option<u64>,
     /// Whether no application uses the open: the client delays its CLOSE.
     is_idle: bool,
+    /// Whether the open has the SMB3 POSIX extensions.
+    is_posix: bool,
+    /// Whether a LOCK or UNLOCK of a POSIX open is in flight: its application waits for it.
+    is_locking: bool,
+    deletion: Deletion,
+}
+
+/// The deletion of a file through an open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deletion {
+    None,
+    /// The client has requested it, or requested it with the CREATE.
+    Requested,
+    /// The server has marked the file: with POSIX semantics, the name goes with the open.
+    Posix,
+}
+
+impl Slot {
+    /// Returns the slot of the open after a reconnect to it.
+    fn reclaimed(&self) -> Self {
+        Self {
+            state: State::Opening,
+            file_id: self.file_id,
+            path: self.path.clone(),
+            key: self.key,
+            resume_key: None,
+            is_resilient: true,
+            access: AccessMask(0),
+            holder: None,
+            is_idle: false,
+            is_posix: self.is_posix,
+            is_locking: false,
+            deletion: self.deletion,
+        }
+    }
 }
 
 /// A resilient open of a lost connection.
 #[derive(Debug)]
 struct Lost {
     number: u64,
-    file_id: FileId,
-    key: Key,
+    slot: Slot,
 }
 
 /// A client.
@@ -140,6 +179,8 @@ pub(crate) struct Client {
     peers: Range<usize>,
     protection: Protection,
     offered: Vec<Dialect>,
+    /// Whether the client offers the SMB3 POSIX extensions.
+    has_posix: bool,
     choices: Choices,
     /// The transport of its connections.
     pub(crate) carrier: Carrier,
@@ -194,6 +235,7 @@ impl Client {
             protection: choices.pick(&scenario.protections),
             offered: offered.filter(|dialect| *dialect <= newest).collect(),
             carrier: choices.pick(&scenario.transports),
+            has_posix: choices.per_mille(scenario.posix),
             choices,
             link: None,
             phase: Phase::Away,
@@ -240,7 +282,9 @@ impl Client {
             self.lose(&pending, link, shared);
         }
         self.slots.clear();
-        self.locked.clear();
+        let lost = &self.lost;
+        let is_lost = |slot: u64| lost.iter().any(|lost| lost.number == slot);
+        self.locked.retain(|(slot, _), _| is_lost(*slot));
         self.deferred.clear();
         if self.session != SessionId(0) {
             self.previous = self.session;
@@ -259,6 +303,7 @@ impl Client {
     fn lose(&mut self, pending: &Pending, link: u64, shared: &mut Shared<'_>) {
         let start = pending.start;
         self.end_change(pending, shared);
+        self.names_are_lost(&pending.intent, start, link, shared);
         match &pending.intent {
             Intent::Flush { holder, write } => {
                 let key = self.slots.get(&write.by.1).and_then(|slot| slot.key);
@@ -268,6 +313,10 @@ impl Client {
                 if let Some(holder) = shared.caching.get_mut(*holder) {
                     holder.flushed(write, false, tick);
                 }
+            }
+            // A resilient open may have the lock.
+            Intent::Lock { slot, lock, .. } => {
+                self.locked.entry((*slot, lock.place)).or_insert(1);
             }
             Intent::Acknowledge { holder, .. } => self.end_acknowledgment(*holder, shared),
             Intent::Write { slot, cells, stamp } => {
@@ -313,11 +362,8 @@ impl Client {
                     let existed = shared.opens.disconnected(holder, until);
                     shared.locks.disconnected(holder, until);
                     shared.report.opens_disconnected += u64::from(existed);
-                    self.lost.push(Lost {
-                        number: *number,
-                        file_id: slot.file_id,
-                        key: slot.key,
-                    });
+                    let (number, slot) = (*number, slot.reclaimed());
+                    self.lost.push(Lost { number, slot });
                 }
                 // The response to its reconnect is lost: the open exists until its earlier time.
                 State::Opening if slot.is_resilient => {}
@@ -331,25 +377,12 @@ impl Client {
 
     /// Reconnects to the resilient opens of the previous connection.
     fn reconnect(&mut self, shared: &mut Shared<'_>) {
-        for Lost {
-            number,
-            file_id,
-            key,
-        } in core::mem::take(&mut self.lost)
-        {
-            let slot = Slot {
-                state: State::Opening,
-                file_id,
-                path: String::new(),
-                key,
-                resume_key: None,
-                is_resilient: true,
-                access: AccessMask(0),
-                holder: None,
-                is_idle: false,
-            };
+        for Lost { number, slot } in core::mem::take(&mut self.lost) {
+            // As cifs.ko does for a POSIX open; the server needs no context.
+            let is_posix = slot.is_posix && self.choices.per_mille(500);
+            let call = Call::reconnect(number, slot.file_id, is_posix);
             self.slots.insert(number, slot);
-            self.submit_one(Call::reconnect(number, file_id), shared);
+            self.submit_one(call, shared);
         }
     }
 
