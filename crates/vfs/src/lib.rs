@@ -164,8 +164,8 @@ pub trait FileSystem: Send + Sync {
         None
     }
 
-    /// Checks that the root directory of the share can be opened with the credentials of the server.
-    /// Blocks. The default is for file systems that have it always.
+    /// Checks that the root directory of the share can be opened with the credentials of the
+    /// server. Blocks. The default is for file systems that have it always.
     ///
     /// # Errors
     /// The reason why clients cannot use the share now.
