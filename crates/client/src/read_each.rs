@@ -372,6 +372,7 @@ mod tests {
             oplock: OplockLevel::NONE,
             lease_state: None,
             lease_epoch: None,
+            is_lease_breaking: false,
             durable: None,
             action: 1,
             attributes: Attributes {

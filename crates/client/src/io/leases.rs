@@ -76,8 +76,9 @@ impl LeaseState {
     /// Takes the lease in the response to a CREATE.
     pub(crate) fn grant(&self, created: &Created) {
         if let Some(state) = created.lease_state {
-            let epoch = created.lease_epoch;
-            lock(&self.inner).record.grant(Rights(state), epoch);
+            let (epoch, is_breaking) = (created.lease_epoch, created.is_lease_breaking);
+            let record = &mut lock(&self.inner).record;
+            record.grant(Rights(state), epoch, is_breaking);
         }
     }
 
@@ -303,7 +304,7 @@ mod tests {
         let (mut table, tree) = (LeaseTable::default(), tree());
         let lease = table.lease_for(&tree, "a", KEY, false);
         lease.on_break(Arc::new(|_| ()));
-        lock(&lease.inner).record.grant(Rights(7), Some(1));
+        lock(&lease.inner).record.grant(Rights(7), Some(1), false);
         let notification = |key, state, epoch| core::LeaseBreak {
             key,
             state,
@@ -332,14 +333,16 @@ mod tests {
         let (mut table, tree) = (LeaseTable::default(), tree());
         let directory = table.lease_for(&tree, "a\\b", KEY, false);
         assert_eq!(table.parent_lease(&tree, "a\\b\\c"), None);
-        lock(&directory.inner).record.grant(Rights(3), Some(1));
+        lock(&directory.inner)
+            .record
+            .grant(Rights(3), Some(1), false);
         assert_eq!(table.parent_lease(&tree, "a\\b\\c"), Some(KEY));
         assert_eq!(table.parent_lease(&tree, "a\\b"), None);
         let exact = table.lease_for(&tree, "x/y", Guid([7; 16]), false);
-        lock(&exact.inner).record.grant(Rights(3), Some(1));
+        lock(&exact.inner).record.grant(Rights(3), Some(1), false);
         assert_eq!(table.parent_lease(&tree, "x/y/z"), Some(Guid([7; 16])));
         let root = table.lease_for(&tree, "", OTHER, false);
-        lock(&root.inner).record.grant(Rights(3), Some(1));
+        lock(&root.inner).record.grant(Rights(3), Some(1), false);
         assert_eq!(table.parent_lease(&tree, "a"), Some(OTHER));
         let (event, _) = directory.end().expect("it was granted");
         assert_eq!((event.from, event.to), (Rights(3), Rights::NONE));

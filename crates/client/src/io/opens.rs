@@ -341,6 +341,7 @@ mod tests {
             oplock: OplockLevel::NONE,
             lease_state: None,
             lease_epoch: None,
+            is_lease_breaking: false,
             durable: is_durable.then_some(DurableGrant { timeout_ms: 1 }),
             action: 1,
             attributes: Attributes::default(),

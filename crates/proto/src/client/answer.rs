@@ -7,7 +7,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::access::AccessMask;
-use wire::create_context::{self, DurableResponseV2, Lease, MaximalAccessResponse, name};
+use wire::create_context::{
+    self, DurableResponseV2, Lease, LeaseFlags, MaximalAccessResponse, name,
+};
 use wire::lock::LockFlags;
 use wire::posix::PosixCreateResponse;
 use wire::{
@@ -153,6 +155,10 @@ fn created(asked: &Create, bytes: &[u8]) -> Result<Reply, Failure> {
         oplock: response.oplock_level,
         lease_state: lease.map(|lease| lease.lease_state.0),
         lease_epoch: lease.and_then(|lease| lease.v2).map(|v2| v2.epoch),
+        is_lease_breaking: lease.is_some_and(|lease| {
+            let flags = lease.lease_flags;
+            flags.contains(LeaseFlags::BREAK_IN_PROGRESS)
+        }),
         durable: durable(asked, &response)?,
         action: response.create_action.0,
         attributes: Attributes {

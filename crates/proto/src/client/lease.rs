@@ -26,8 +26,9 @@ pub struct LeaseRecord {
 
 impl LeaseRecord {
     /// Applies the lease in a response to CREATE: `epoch` is `None` with dialects before 3.0, and
-    /// the last response counts then. Returns whether the state changed. \[MS-SMB2\] 3.2.5.7.5
-    pub fn grant(&mut self, state: LeaseState, epoch: Option<u16>) -> bool {
+    /// the last response counts then. `is_breaking`: the response says that a break is in progress,
+    /// so `state` has the rights before it. Returns whether the state changed. \[MS-SMB2\] 3.2.5.7.5
+    pub fn grant(&mut self, state: LeaseState, epoch: Option<u16>, is_breaking: bool) -> bool {
         let is_later = epoch.is_none_or(|epoch| is_before(self.epoch, epoch));
         let early = self.early.take();
         if self.is_granted {
@@ -38,6 +39,9 @@ impl LeaseRecord {
                 Some(epoch) if epoch == self.epoch => {
                     self.apply(LeaseState(self.state.0 & state.0), epoch)
                 }
+                // Without an epoch, only the flag of the response tells that. The notification may
+                // still follow.
+                None if is_breaking => self.apply(LeaseState(self.state.0 & state.0), 0),
                 epoch => self.apply(state, epoch.unwrap_or(0)),
             };
         }
@@ -98,18 +102,18 @@ mod tests {
     fn a_response_that_a_break_overtook_grants_what_the_break_left() {
         let mut lease = LeaseRecord::default();
         assert!(!lease.break_to(RH, 2) && !lease.is_granted());
-        assert!(lease.grant(RWH, Some(1)) && lease.is_granted());
+        assert!(lease.grant(RWH, Some(1), false) && lease.is_granted());
         assert_eq!((lease.state, lease.epoch), (RH, 2));
-        assert!(!lease.grant(RH, Some(2)), "the same state");
-        assert!(lease.grant(RWH, Some(3)), "an upgrade");
+        assert!(!lease.grant(RH, Some(2), false), "the same state");
+        assert!(lease.grant(RWH, Some(3), false), "an upgrade");
         assert_eq!((lease.state, lease.epoch), (RWH, 3));
-        assert!(!lease.grant(RH, Some(2)), "an old response");
+        assert!(!lease.grant(RH, Some(2), false), "an old response");
     }
 
     #[test]
     fn a_break_only_takes_rights_away() {
         let mut lease = LeaseRecord::default();
-        lease.grant(RWH, Some(5));
+        lease.grant(RWH, Some(5), false);
         assert!(lease.break_to(RH, 6));
         assert!(lease.break_to(R, 7));
         assert!(!lease.break_to(RH, 6), "it arrived twice");
@@ -126,30 +130,45 @@ mod tests {
     #[test]
     fn a_response_during_a_break_gives_nothing_back() {
         let mut lease = LeaseRecord::default();
-        lease.grant(RH, Some(4));
+        lease.grant(RH, Some(4), false);
         assert!(lease.break_to(LeaseState::NONE, 5));
         assert!(
-            !lease.grant(RH, Some(5)),
+            !lease.grant(RH, Some(5), false),
             "the break is not acknowledged yet"
         );
         assert_eq!(lease.state, LeaseState::NONE);
-        assert!(lease.grant(RH, Some(6)), "a later grant");
+        assert!(lease.grant(RH, Some(6), false), "a later grant");
     }
 
     #[test]
     fn epochs_wrap() {
         let mut lease = LeaseRecord::default();
-        lease.grant(RWH, Some(u16::MAX));
-        assert!(lease.break_to(R, 0) && lease.grant(RH, Some(1)));
-        assert!(!lease.grant(RWH, Some(u16::MAX)));
+        lease.grant(RWH, Some(u16::MAX), false);
+        assert!(lease.break_to(R, 0) && lease.grant(RH, Some(1), false));
+        assert!(!lease.grant(RWH, Some(u16::MAX), false));
         assert_eq!((lease.state, lease.epoch), (RH, 1));
     }
 
     #[test]
     fn without_epochs_the_last_message_counts() {
         let mut lease = LeaseRecord::default();
-        assert!(lease.grant(RWH, None) && lease.break_to(R, 0) && lease.grant(RH, None));
+        assert!(
+            lease.grant(RWH, None, false) && lease.break_to(R, 0) && lease.grant(RH, None, false)
+        );
         assert_eq!(lease.state, RH);
         assert!(lease.is_granted());
+    }
+
+    #[test]
+    fn without_epochs_the_flag_of_a_response_tells_a_break() {
+        let mut lease = LeaseRecord::default();
+        lease.grant(RWH, None, false);
+        assert!(lease.break_to(R, 0));
+        let is_changed = lease.grant(RWH, None, true);
+        assert!(!is_changed, "the break is not acknowledged yet");
+        assert_eq!(lease.state, R);
+        assert!(lease.grant(RH, None, false), "a later grant");
+        assert!(!lease.grant(RH, None, true), "the notification follows");
+        assert!(lease.break_to(LeaseState::NONE, 0));
     }
 }

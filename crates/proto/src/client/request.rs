@@ -359,6 +359,9 @@ pub struct Created {
     /// Epoch of the lease: the number of its state changes modulo 65,536. `None` without a lease
     /// and in dialects before 3.0.
     pub lease_epoch: Option<u16>,
+    /// Whether a break of the lease is in progress: `lease_state` has the rights before it.
+    /// \[MS-SMB2\] 2.2.14.2.10
+    pub is_lease_breaking: bool,
     /// The durable open that the server granted; `None` if the server preserves nothing after a
     /// loss of the connection. A reconnect returns `None`, and the open stays durable.
     pub durable: Option<DurableGrant>,
