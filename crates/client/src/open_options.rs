@@ -67,6 +67,8 @@ pub struct OpenOptions {
     access: AccessMask,
     attributes: FileAttributes,
     pub(crate) lease: LeaseState,
+    /// Whether an open that is closed at once names the lease of this client on the path.
+    pub(crate) shares_lease: bool,
     caches_directory: bool,
     pub(crate) durable: bool,
     /// Permission bits of a new file, with the SMB3 POSIX extensions.
@@ -90,6 +92,7 @@ impl Default for OpenOptions {
             access: AccessMask::NONE,
             attributes: FileAttributes::NORMAL,
             lease: RWH,
+            shares_lease: false,
             caches_directory: false,
             durable: true,
             posix: None,

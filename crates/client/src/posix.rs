@@ -154,11 +154,13 @@ impl Share {
         path: &str,
         is_directory: bool,
     ) -> Result<(), Error> {
-        let options = OpenOptions::new()
+        let mut options = OpenOptions::new()
             .access(AccessMask::DELETE)
             .directory(is_directory)
             .follow(false)
             .with_posix();
+        // Opens of the file keep their caching rights, and so survive a loss of the connection.
+        options.shares_lease = !is_directory;
         let mut buffer = Vec::new();
         let flags = DispositionFlags::DELETE | DispositionFlags::POSIX_SEMANTICS;
         FileDispositionInformationEx { flags }.encode(&mut buffer);

@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use proto::client::request::{Create, Created, FileRef, Reply};
+use proto::client::request::{Create, Created, FileRef, LeaseRequest, Reply};
 use proto::client::{Request, Step};
 use tracing::debug;
-use wire::access::{AccessMask, FileAttributes};
+use wire::access::{AccessMask, FileAttributes, OplockLevel};
 use wire::fscc::{
     FileAttributeTagInformation, FileDispositionInformation, FileFsAttributeInformation,
     FileFsFullSizeInformation, FileFsVolumeInformation, FileInfoClass, FileInternalInformation,
@@ -585,13 +585,35 @@ impl Share {
         steps: Vec<Step>,
     ) -> Result<Vec<Reply>, Cause> {
         self.check_posix(options)?;
+        let mut shares_lease = options.shares_lease;
         loop {
-            let compound = compound_at(walk.path().to_owned(), options, steps.clone());
+            let mut compound = compound_at(walk.path().to_owned(), options, steps.clone());
+            let has_lease = shares_lease && self.share_lease(walk.path(), &mut compound[0]);
             match self.start(compound, Memory::None).await.all().0 {
                 Err(cause) if walk.follow(&cause) => {}
+                // The path has become another file. [MS-SMB2] 3.3.5.9.11
+                Err(cause) if has_lease && cause.status() == Some(Status::INVALID_PARAMETER) => {
+                    shares_lease = false;
+                }
                 replies => return replies,
             }
         }
+    }
+
+    /// Lets a CREATE name the lease of this client on the path, which it then does not break.
+    /// Returns whether the client has one.
+    fn share_lease(&self, path: &str, first: &mut Step) -> bool {
+        let lease = self
+            .session()
+            .dispatch()
+            .known_lease(&self.inner.tree, path);
+        let (Step::Create(create), Some(lease)) = (first, lease) else {
+            return false;
+        };
+        create.oplock = OplockLevel::LEASE;
+        create.lease = Some(LeaseRequest::new(lease.key, lease.now().state.0));
+        create.driver_acknowledges = true;
+        true
     }
 
     /// FileRenameInformation for the new path.

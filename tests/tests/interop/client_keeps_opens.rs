@@ -20,7 +20,7 @@ use smbeam_client::{
 use smbeam_tests::client::Client;
 use smbeam_tests::files::{assert_same_file, assert_same_tree, make_tree, write_random};
 use smbeam_tests::harness::Test;
-use smbeam_tests::subject::Plan;
+use smbeam_tests::subject::{Plan, Subject};
 use smbeam_tests::{scale, wait};
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -37,6 +37,7 @@ pub(crate) fn tests() -> Vec<Test> {
         ("a_break_waits_for_its_callback", a_slow_callback),
         ("leases_and_durable_opens_are_optional", without),
         ("a_server_that_restarts_closes_files", a_restart),
+        ("posix_opens_survive_an_outage", posix_opens),
     ];
     tests_over_tcp(cases)
 }
@@ -188,6 +189,63 @@ fn assert_locks(rig: &Rig, program: &Program) -> Result<()> {
         }
         lock?;
         theirs.lock(TOGGLED, LockKind::Exclusive, false).wait()?;
+    }
+    Ok(())
+}
+
+/// Opens of the SMB3 POSIX extensions continue after an outage: one with a lock, one of a removed
+/// file, and one of a file that another has replaced. smbd refuses a reconnect to a file without a
+/// name.
+fn posix_opens(peer: Peer) -> Result<()> {
+    if peer.subject == Subject::Samba {
+        return Ok(());
+    }
+    let rig = Rig::new(peer)?;
+    let proxy = Proxy::to(rig.endpoint())?;
+    let session = connect_through(&proxy, Options::default())?;
+    let share = session.share(SHARE).wait()?;
+    let share = share.with_posix().context("a share without POSIX")?;
+    let [locked, removed, replaced] = ["locked", "removed", "replaced"].map(|name| {
+        let file = share.open(name, &both()).wait()?;
+        ensure!(file.durable_timeout().is_some(), "{name} is not durable");
+        file.write_at(name.as_bytes().to_vec(), 0).wait().0?;
+        Ok(file)
+    });
+    let (locked, removed, replaced) = (locked?, removed?, replaced?);
+    locked.lock(RANGE, LockKind::Exclusive, false).wait()?;
+    // An unlock of any part, as fcntl(2) has it.
+    locked.unlock(RANGE.start + 4..RANGE.end).wait()?;
+    share.remove_file("removed").wait()?;
+    std::fs::write(rig.path("new"), b"new")?;
+    share.rename("new", "replaced", true).wait()?;
+
+    proxy.interrupt(outage_time(), None);
+
+    for (file, content) in [(&removed, "removed"), (&replaced, "replaced")] {
+        let metadata = file.metadata().wait()?;
+        ensure!(metadata.links == Some(0), "{content}: {metadata:?}");
+        file.write_at(b"more".to_vec(), 100).wait().0?;
+        let (count, bytes) = file.read_at(vec![0; 200], 0).wait();
+        ensure!(count? == 104, "{content} has another length");
+        ensure!(bytes.starts_with(content.as_bytes()) && bytes[100..].starts_with(b"more"));
+    }
+    ensure!(!rig.path("removed").exists());
+    rig.assert_holds("replaced", b"new")?;
+    let info = session.info();
+    ensure!(info.resumptions == 1, "{} resumptions", info.resumptions);
+
+    let other = rig.share()?;
+    let other = other.with_posix().context("a share without POSIX")?;
+    let theirs = other.open("locked", &both()).wait()?;
+    let kept = RANGE.start..RANGE.start + 4;
+    let lock = theirs.lock(kept.clone(), LockKind::Exclusive, false).wait();
+    assert_status(lock, Status::LOCK_NOT_GRANTED)?;
+    let unlocked = RANGE.start + 4..RANGE.end;
+    theirs.lock(unlocked, LockKind::Exclusive, false).wait()?;
+    locked.unlock(kept.clone()).wait()?;
+    theirs.lock(kept, LockKind::Exclusive, false).wait()?;
+    for file in [locked, removed, replaced, theirs] {
+        file.close().wait()?;
     }
     Ok(())
 }

@@ -352,6 +352,11 @@ impl Dispatch {
         lock(&self.inner.leases).lease_for(tree, path, fresh, is_own)
     }
 
+    /// The lease of this session on a path; see [`LeaseTable::known_lease`].
+    pub(crate) fn known_lease(&self, tree: &Arc<TreeState>, path: &str) -> Option<Arc<LeaseState>> {
+        lock(&self.inner.leases).known_lease(tree, path)
+    }
+
     /// The key of the lease on the directory of a path, if this session holds one.
     pub(crate) fn parent_lease(&self, tree: &Arc<TreeState>, path: &str) -> Option<Guid> {
         lock(&self.inner.leases).parent_lease(tree, path)

@@ -194,15 +194,19 @@ impl LeaseTable {
         lease
     }
 
+    /// The lease of a path, if one with any rights is granted.
+    pub(crate) fn known_lease(&self, tree: &TreeState, path: &str) -> Option<Arc<LeaseState>> {
+        let lease = self.by_path.get(&name(tree, path))?.upgrade()?;
+        let record = lease.now();
+        (record.is_granted() && !record.state.is_empty()).then_some(lease)
+    }
+
     /// The key of the lease on the directory of a path, if one is granted.
-    pub(crate) fn parent_lease(&self, tree: &Arc<TreeState>, path: &str) -> Option<Guid> {
+    pub(crate) fn parent_lease(&self, tree: &TreeState, path: &str) -> Option<Guid> {
         // Names of the SMB3 POSIX extensions have `/` between them.
         let parent = path.rsplit_once(['\\', '/']);
         let parent = parent.map_or("", |(parent, _)| parent);
-        let entry = self.by_path.get(&name(tree, parent))?;
-        let lease = entry.upgrade()?;
-        let record = lease.now();
-        (record.is_granted() && !record.state.is_empty()).then_some(lease.key)
+        self.known_lease(tree, parent).map(|lease| lease.key)
     }
 
     /// A file with the lease `lease` has another path. Later opens of the old path are of another
@@ -284,6 +288,19 @@ mod tests {
         assert_eq!(table.lease_for(&tree, "b", OTHER, false).key, OTHER);
         drop((first, second));
         assert_eq!(table.lease_for(&tree, "a", OTHER, false).key, OTHER);
+    }
+
+    #[test]
+    fn only_a_granted_lease_is_known() {
+        let (mut table, tree) = (LeaseTable::default(), tree());
+        let lease = table.lease_for(&tree, "a", KEY, false);
+        assert!(table.known_lease(&tree, "a").is_none());
+        lock(&lease.inner).record.grant(Rights(7), Some(1), false);
+        let known = table.known_lease(&tree, "a");
+        assert!(known.is_some_and(|known| Arc::ptr_eq(&known, &lease)));
+        assert!(table.known_lease(&tree, "b").is_none());
+        drop(lease);
+        assert!(table.known_lease(&tree, "a").is_none());
     }
 
     #[test]
