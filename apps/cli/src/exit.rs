@@ -132,7 +132,9 @@ fn of_user_file(error: &UserFileError) -> Exit {
 
 fn of_start(error: &StartError) -> Exit {
     match error {
-        StartError::Share { error, .. } | StartError::Listen { error, .. } => exit_of_io(error),
+        StartError::Share { error, .. }
+        | StartError::Listen { error, .. }
+        | StartError::Metrics { error, .. } => exit_of_io(error),
         StartError::Account { .. } | StartError::SidMap(_) | StartError::Certificate(_) => {
             Exit::Usage
         }

@@ -6,6 +6,7 @@ mod levels;
 mod limits;
 mod listen;
 mod log;
+mod metrics;
 mod numbers;
 mod paths;
 mod quic;
@@ -31,6 +32,7 @@ pub use self::levels::Levels;
 pub use self::limits::LimitsSection;
 pub use self::listen::ListenAddress;
 pub use self::log::{LogFormat, LogSection};
+pub use self::metrics::{MetricsSection, Token};
 pub use self::rdma::{RdmaProvider, RdmaSection};
 pub(crate) use self::security::dialect;
 pub use self::security::{GmacChoice, SecuritySection};
@@ -73,6 +75,9 @@ pub struct Config {
     /// The section `[log]`: level and format of the log.
     #[serde(default)]
     pub log: LogSection,
+    /// The section `[metrics]`: the HTTP server for metrics and health.
+    #[serde(default)]
+    pub metrics: MetricsSection,
     /// The sections `[[share]]`: one for each share.
     #[serde(default, rename = "share")]
     pub shares: Vec<ShareSection>,
@@ -146,6 +151,7 @@ impl Config {
         check.quic(&self.quic)?;
         check.rdma(&self.rdma)?;
         check.log(&self.log)?;
+        check.metrics(&self.metrics)?;
         check.shares(&self.shares)
     }
 

@@ -51,6 +51,13 @@ pub enum StartError {
     SidMap(MappingError),
     /// A certificate or key for QUIC cannot be read, or it is not valid.
     Certificate(tls::Error),
+    /// The HTTP server for metrics cannot be set up.
+    Metrics {
+        /// The key of the configuration with its value, such as `metrics.listen: 127.0.0.1:9445`.
+        setting: String,
+        /// Error of the system, or the reason why a token is not valid.
+        error: io::Error,
+    },
     /// The QUIC server cannot be set up: the TLS library or a socket reports an error.
     Quic(io::Error),
     /// The I/O driver of a worker (io_uring or epoll) cannot be set up.
@@ -107,6 +114,9 @@ impl fmt::Display for StartError {
             Self::Users(error) => write!(f, "cannot use the user file (server.users): {error}"),
             Self::SidMap(error) => write!(f, "cannot map SIDs (server.sid_map): {error}"),
             Self::Certificate(error) => write!(f, "cannot use the certificates of QUIC: {error}"),
+            Self::Metrics { setting, error } => {
+                write!(f, "cannot serve metrics: {setting}: {error}")
+            }
             Self::Quic(error) => write!(f, "cannot set up QUIC: {error}"),
             Self::Ring(error) => write!(f, "cannot set up I/O (server.io): {error}"),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),

@@ -7,6 +7,7 @@ use net::{Transport, quic};
 use proto::id::ConnectionId;
 use proto::notice::Notice;
 
+use crate::counters::WorkerLoad;
 use crate::gate::Permit;
 use crate::placement::Slot;
 use crate::status::ConnectionStatus;
@@ -31,6 +32,8 @@ pub(crate) enum Message {
     SmbDirectClient(SmbDirectClient),
     /// A request for the status of all connections of this worker.
     Describe(mpsc::Sender<Vec<(ConnectionId, ConnectionStatus)>>),
+    /// A request for the load of this worker.
+    Measure(mpsc::Sender<WorkerLoad>),
     /// The next time-out of the core's server may be earlier than before. Only for worker 0.
     ArmServerTimer,
     /// Accept no more connections, finish the running operations, and end.

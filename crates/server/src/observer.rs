@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use proto::server::SnapshotLimits;
 
+use crate::counters::{CounterTotals, WorkerLoad};
 use crate::listening::Listening;
 use crate::message::Message;
 use crate::shared::Shared;
@@ -56,7 +57,7 @@ impl Observer {
     /// the path of the configuration file, which the function only copies into the status.
     pub fn status(&self, config: Option<PathBuf>) -> Status {
         let (mut connections, silent) = self.connections();
-        let totals = self.shared.totals.with_open(&connections);
+        let totals = self.totals();
         let connections_left_out = connections.len().saturating_sub(ROWS);
         connections.truncate(ROWS);
         let snapshot = self.shared.core.snapshot(SnapshotLimits {
@@ -102,13 +103,60 @@ impl Observer {
         }
     }
 
+    /// The totals of all connections since the start.
+    fn totals(&self) -> TotalsStatus {
+        let counters = self.counters();
+        let (answered, errors) = counters.answered();
+        TotalsStatus {
+            connections: counters.accepted().iter().map(|(_, count)| count).sum(),
+            logins: counters.sum(|worker| &worker.logins),
+            received: counters.sum(|worker| &worker.received),
+            sent: counters.sum(|worker| &worker.sent),
+            answered,
+            errors,
+        }
+    }
+
+    /// The counters of all workers.
+    pub(crate) fn counters(&self) -> CounterTotals<'_> {
+        CounterTotals(&self.shared.counters)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Start time of the server.
+    pub(crate) fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// The load of all workers, and the number of workers that did not answer. Blocks the thread
+    /// for two seconds at most.
+    pub(crate) fn load(&self) -> (WorkerLoad, usize) {
+        let (loads, silent) = self.ask(Message::Measure);
+        let mut sum = WorkerLoad::default();
+        loads.iter().for_each(|load| sum.add(load));
+        (sum, silent)
+    }
+
     /// The connections of all workers, and the number of workers that did not answer.
     fn connections(&self) -> (Vec<ConnectionStatus>, usize) {
+        let (answers, silent) = self.ask(Message::Describe);
+        let mut all: Vec<_> = answers.into_iter().flatten().collect();
+        all.sort_by_key(|(id, _)| *id);
+        let all = all.into_iter().map(|(_, status)| status);
+        (all.collect(), silent)
+    }
+
+    /// Asks all workers. Returns their answers, and the number of workers that did not answer in
+    /// time.
+    fn ask<T>(&self, message: impl Fn(mpsc::Sender<T>) -> Message) -> (Vec<T>, usize) {
         let (answer, answers) = mpsc::channel();
         let mailboxes = self.shared.mailboxes();
         let asked = mailboxes.iter().filter(|mailbox| {
             // A stopped worker has no connections.
-            mailbox.send(Message::Describe(answer.clone())).is_ok()
+            mailbox.send(message(answer.clone())).is_ok()
         });
         let mut silent = asked.count();
         drop(answer);
@@ -116,15 +164,13 @@ impl Observer {
         let mut all = Vec::new();
         while silent > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(mut connections) = answers.recv_timeout(left) else {
+            let Ok(answer) = answers.recv_timeout(left) else {
                 break;
             };
             silent -= 1;
-            all.append(&mut connections);
+            all.push(answer);
         }
-        all.sort_by_key(|(id, _)| *id);
-        let all = all.into_iter().map(|(_, status)| status);
-        (all.collect(), silent)
+        (all, silent)
     }
 }
 

@@ -104,6 +104,12 @@ impl Shares {
         }
     }
 
+    /// The shares with files, and the file system of each.
+    pub(crate) fn of_files(&self) -> impl Iterator<Item = (&Arc<Share>, &Arc<dyn FileSystem>)> {
+        let all = self.known.iter().zip(&self.file_systems);
+        all.filter_map(|(share, file_system)| Some((share, file_system.as_ref()?)))
+    }
+
     /// The file system of an operation.
     pub(crate) fn of_operation(&self, operation: &FileOp) -> &Arc<dyn FileSystem> {
         self.file_system(operation.share())

@@ -18,6 +18,7 @@ use tracing::{debug, info, warn};
 
 use crate::accounts::Accounts;
 use crate::connection_id;
+use crate::counters::WorkerCounters;
 use crate::gate::Gate;
 use crate::interfaces::{self, Entry};
 use crate::log::UNLIMITED;
@@ -28,7 +29,6 @@ use crate::placement::Placement;
 use crate::share::Shares;
 use crate::sids::Sids;
 use crate::store::Store;
-use crate::totals::Totals;
 use crate::unix_account;
 
 /// Repeated events between two log lines about them.
@@ -63,8 +63,8 @@ pub(crate) struct Shared {
     pub(crate) dropped_messages: AtomicU64,
     /// Records of the core that survive a crash.
     pub(crate) store: Box<dyn Store>,
-    /// Totals for the status.
-    pub(crate) totals: Totals,
+    /// The counters of each worker.
+    pub(crate) counters: Vec<Arc<WorkerCounters>>,
 }
 
 /// Input for the list of network interfaces that clients receive. \[MS-SMB2\] 3.3.5.15.11

@@ -29,6 +29,7 @@ use crate::login_attempts::{Lockout, LoginAttempts};
 use crate::login_threads::LoginThreads;
 use crate::memory;
 use crate::message::Message;
+use crate::metrics;
 use crate::observer::Observer;
 use crate::placement::Placement;
 use crate::reserve::{Reserved, reserve};
@@ -37,7 +38,6 @@ use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
 use crate::sids::Sids;
 use crate::smbdirect::{self, SmbDirectListeners};
 use crate::store::MemoryStore;
-use crate::totals::Totals;
 use crate::worker::{Listeners, Worker};
 
 /// Capacity of a worker's mailbox: more notices than there can be sessions at a time.
@@ -264,7 +264,7 @@ pub(crate) fn shared(
         mailboxes: std::sync::OnceLock::new(),
         dropped_messages: 0.into(),
         store: Box::new(MemoryStore::default()),
-        totals: Totals::default(),
+        counters: (0..worker_count(config)).map(|_| Arc::default()).collect(),
     }
 }
 
@@ -493,6 +493,7 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     let known: Arc<dyn vfs::accounts::Accounts> = Arc::new(sids.map_err(StartError::SidMap)?);
     Shares::open(&config.shares, &known)?;
     certificate::check(config).map_err(StartError::Certificate)?;
+    metrics::load_token(&config.metrics)?;
     smbdirect::check(config)
 }
 

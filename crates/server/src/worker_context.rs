@@ -14,6 +14,7 @@ use proto::token::Token;
 use ring::{Handle, NoView, Personality, Signal, View, Views};
 use wire::Status;
 
+use crate::counters::WorkerCounters;
 use crate::personalities::Personalities;
 use crate::share::Shares;
 use crate::shared::Shared;
@@ -30,6 +31,8 @@ pub(crate) struct WorkerContext {
     /// Index of the worker.
     pub(crate) index: usize,
     pub(crate) shared: Arc<Shared>,
+    /// The counters that this worker alone changes.
+    pub(crate) counters: Arc<WorkerCounters>,
     personalities: RefCell<Personalities>,
     /// Files that are sent from the page cache without a copy in this process.
     views: RefCell<Views>,
@@ -43,10 +46,12 @@ pub(crate) struct WorkerContext {
 
 impl WorkerContext {
     pub(crate) fn new(handle: Handle, index: usize, shared: Arc<Shared>) -> Rc<Self> {
+        let counters = Arc::clone(&shared.counters[index]);
         Rc::new(Self {
             handle,
             index,
             shared,
+            counters,
             personalities: RefCell::default(),
             views: RefCell::new(Views::new(MAX_WINDOWS)),
             is_unmapping: Cell::default(),

@@ -12,6 +12,7 @@ use anyhow::Context;
 use smbeam_server::config::{Config, LogFormat, LogSection};
 use smbeam_server::control::{self, ControlSocket};
 use smbeam_server::log::Log;
+use smbeam_server::metrics::Endpoint;
 use smbeam_server::{Accounts, Listening, Observer, Server, Shown, log_findings};
 use tracing::{error, info};
 
@@ -132,9 +133,14 @@ impl Running<'_> {
     fn serve(self, accounts: Accounts, started: impl FnOnce(&Server)) -> anyhow::Result<()> {
         let mut signals = Signals::catch()?;
         let socket = control_socket(self.config)?;
+        let metrics = Endpoint::start(&self.config.metrics)?;
         let server = Server::start(self.config, accounts)?;
         self.announce(&server);
         let file = self.config.file().and_then(|file| file.canonicalize().ok());
+        if let Some(metrics) = &metrics {
+            info!(address = %metrics.address(), "serving metrics");
+            metrics.server_started(server.observer(), file.clone());
+        }
         let serve_socket = |socket: ControlSocket| socket.serve(server.observer(), file);
         let control = socket.map(serve_socket).transpose()?;
         started(&server);
@@ -151,6 +157,9 @@ impl Running<'_> {
             }
         }
         drop(control);
+        if let Some(metrics) = &metrics {
+            metrics.server_stops();
+        }
         server.stop();
         Ok(())
     }

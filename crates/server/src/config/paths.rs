@@ -19,6 +19,7 @@ impl Config {
             server,
             quic,
             rdma,
+            metrics,
             shares,
             ..
         } = self;
@@ -35,6 +36,8 @@ impl Config {
         }
         quic.state_directory.as_mut().map(resolve);
         rdma.directory.as_mut().map(resolve);
+        let token = metrics.token_file.as_mut();
+        token.map(toml::Spanned::get_mut).map(resolve);
         for ShareSection { path, .. } in shares {
             resolve(path.get_mut());
         }
@@ -55,6 +58,7 @@ mod tests {
             sid_map = \"sids\"\nstate_directory = \"kept\"\n\
             [quic]\ncertificate = \"cert.pem\"\nkey = \"./cert.pem\"\nclient_ca = \"cert.pem\"\n\
             state_directory = \"state\"\n\
+            [metrics]\ntoken_file = \"token\"\n\
             [rdma]\nprovider = \"emulated\"\ndirectory = \"rdma\"\n\
             [[share]]\nname = \"data\"\npath = \"data\"\n\
             [[share]]\nname = \"root\"\npath = \"/\"\n";
@@ -64,6 +68,7 @@ mod tests {
             server,
             quic,
             rdma,
+            metrics,
             shares,
             ..
         } = config;
@@ -76,6 +81,8 @@ mod tests {
         assert_eq!(quic.client_ca.expect("set").get_ref(), &path("cert.pem"));
         assert_eq!(quic.state_directory, Some(path("state")));
         assert_eq!(rdma.directory, Some(path("rdma")));
+        let token = metrics.token_file.expect("set");
+        assert_eq!(token.get_ref(), &path("token"));
         assert_eq!(shares[0].path.get_ref(), &path("data"));
         assert_eq!(shares[1].path.get_ref(), Path::new("/"));
     }

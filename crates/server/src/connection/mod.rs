@@ -25,6 +25,7 @@ use proto::violation::Violation;
 use ring::{Handle, JobSource, Signal};
 use tracing::{error, warn};
 
+use crate::counters::WorkerLoad;
 use crate::datapath::{self, Context, Frame, Output, Started, Target};
 use crate::gate::Permit;
 use crate::observer;
@@ -154,6 +155,11 @@ impl Connection {
             ..ConnectionStatus::default()
         };
         status::complete(known, &self.state.borrow().core.summary())
+    }
+
+    /// Adds the connection to the load of its worker.
+    pub(crate) fn add_load(&self, load: &mut WorkerLoad) {
+        load.add_connection(self.context.transport, &self.state.borrow().core.load());
     }
 
     /// The kind of RDMA network of a connection over SMB Direct.
@@ -342,6 +348,11 @@ impl Connection {
     }
 
     fn send_frame(&self, outbound: Outbound) {
+        let answered = outbound
+            .messages
+            .iter()
+            .filter_map(|message| message.answers.as_ref());
+        answered.for_each(|request| self.context.worker.counters.count_answer(request));
         let mut output = self.context.output.borrow_mut();
         let Output {
             framing,

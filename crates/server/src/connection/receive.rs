@@ -50,6 +50,7 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
 impl Connection {
     fn note_received(&self, bytes: usize) {
         self.received.set(self.received.get() + bytes as u64);
+        self.context.worker.counters.received.add(bytes as u64);
     }
 }
 

@@ -17,17 +17,23 @@ impl Connection {
     /// Logs a report.
     pub(super) fn report(self: &Rc<Self>, state: &mut State, report: Report) {
         let (peer, transport) = (self.peer(), self.context.transport);
+        let counters = &self.context.worker.counters;
         match report {
             Report::LoggedIn(account) => self.note_login(state, &account),
             Report::LoginRefused(Account { name, kind, .. }, reason) => {
+                counters.count_refused_login(reason.into());
                 let key = key_of_login(reason);
                 warn!(%peer, %transport, user = name, ?kind, %reason, key, "login refused");
             }
             Report::ShareRefused(Account { name, kind, .. }, share, reason) => {
+                counters.count_refused_share(reason.into());
                 let key = key_of_share(reason);
                 info!(%peer, %transport, user = name, ?kind, share, %reason, key, "share refused");
             }
-            Report::AccessDenied(denied) => self.explain(denied),
+            Report::AccessDenied(denied) => {
+                counters.access_denied.add(1);
+                self.explain(denied);
+            }
         }
     }
 
@@ -35,7 +41,7 @@ impl Connection {
     fn note_login(&self, state: &mut State, account: &Account) {
         state.permit.log_in(account.kind == AccountKind::Named);
         self.context.stream.trust();
-        self.context.worker.shared.totals.count_login();
+        self.context.worker.counters.logins.add(1);
         self.context.charge(account);
         let (peer, transport) = (self.peer(), self.context.transport);
         let (user, kind) = (&account.name, account.kind);

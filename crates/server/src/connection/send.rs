@@ -80,6 +80,7 @@ impl Connection {
         match sent {
             Ok((Ok(()), parts)) => {
                 self.sent.set(self.sent.get() + bytes as u64);
+                context.worker.counters.sent.add(bytes as u64);
                 Some(parts)
             }
             Ok((Err(error), _)) => {

@@ -15,6 +15,7 @@ use wire::Status;
 
 use super::logins::Logins;
 use super::rdma_quota::RdmaQuota;
+use crate::counters::StoreOperation;
 use crate::worker_context::WorkerContext;
 
 /// Longest time that a request waits for a buffer of the pool. Clients give up after 60 s.
@@ -151,6 +152,20 @@ impl Context {
             .handle()
             .timeout(limit, self.holder.take_or_wait(bytes));
         waiting.await.map_err(|_| Status::INSUFFICIENT_RESOURCES)
+    }
+
+    /// Awaits a file operation on the ring or on a thread, and counts its time. The two readings of
+    /// the clock are a small part of such an operation.
+    pub(super) async fn timed<T>(
+        &self,
+        operation: StoreOperation,
+        running: impl Future<Output = T>,
+    ) -> T {
+        let start = Instant::now();
+        let result = running.await;
+        let counters = &self.worker.counters;
+        counters.count_store(operation, start.elapsed());
+        result
     }
 
     /// Waits until response memory is released.

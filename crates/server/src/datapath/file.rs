@@ -9,6 +9,7 @@ use vfs::{Attempt, Effort, FileSystem};
 use wire::Status;
 
 use super::context::{Context, Started};
+use crate::counters::StoreOperation;
 
 /// An operation that runs on a thread.
 enum Job {
@@ -65,9 +66,11 @@ pub(crate) fn execute(
             }
         }
     };
-    let (handle, source) = (context.handle().clone(), context.source.get());
+    let context = Rc::clone(context);
     Started::Pending(async move {
-        let running = handle.blocking_for(source, move || job.run());
-        running.await.into()
+        let handle = context.handle();
+        let running = handle.blocking_for(context.source.get(), move || job.run());
+        let done = context.timed(StoreOperation::Metadata, running);
+        done.await.into()
     })
 }

@@ -20,6 +20,7 @@ use wire::Status;
 use super::context::{Context, Started};
 use super::logins::{Login, NextStep};
 use crate::client_address::ClientAddress;
+use crate::counters::RefusedLogin;
 use crate::login_attempts::Admission;
 use crate::unix_account;
 
@@ -83,7 +84,9 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    fn log_refused(&self, reason: &dyn std::fmt::Display) {
+    /// Counts and logs a refused login.
+    fn note_refused(&self, kind: RefusedLogin, reason: &dyn std::fmt::Display) {
+        self.context.worker.counters.count_refused_login(kind);
         let (peer, transport) = (self.context.peer, self.context.transport);
         let (user, workstation) = match &self.claim {
             Some(claim) => (&*claim.user, &*claim.workstation),
@@ -92,9 +95,10 @@ impl Client<'_> {
         warn!(%peer, %transport, user, workstation, %reason, "login refused");
     }
 
-    /// Logs that the server cannot process the login.
+    /// Notes that the server cannot process the login.
     fn overloaded(&self) -> Refused {
-        self.log_refused(&"too many logins wait for a thread");
+        let reason = &"too many logins wait for a thread";
+        self.note_refused(RefusedLogin::Overloaded, reason);
         Refused::unchecked(Status::INSUFFICIENT_RESOURCES)
     }
 }
@@ -142,7 +146,7 @@ async fn run_step(
         auth::Step::Continue(token) => Ok(Authenticated::Continue(token)),
         auth::Step::Done(accepted) => accept(&client, *accepted, revision).await,
         auth::Step::Refused { reason, .. } => {
-            client.log_refused(&reason);
+            client.note_refused(reason.into(), &reason);
             Err(Refused::new(status_of(reason)))
         }
     }
@@ -160,11 +164,13 @@ async fn wait_for_check(client: &Client<'_>) -> Result<(), Refused> {
         Admission::After(wait) if wait.is_zero() => return Ok(()),
         Admission::After(wait) => wait,
         Admission::TooMany => {
-            client.log_refused(&"too many logins of the client or to the account have failed");
+            let reason = &"too many logins of the client or to the account have failed";
+            client.note_refused(RefusedLogin::TooManyFailures, reason);
             return Err(Refused::unchecked(Status::REQUEST_NOT_ACCEPTED));
         }
         Admission::LockedOut => {
-            client.log_refused(&"the client is locked out (security.lockout_threshold)");
+            let reason = &"the client is locked out (security.lockout_threshold)";
+            client.note_refused(RefusedLogin::LockedOut, reason);
             return Err(Refused::unchecked(Status::ACCOUNT_LOCKED_OUT));
         }
     };
@@ -175,7 +181,8 @@ async fn wait_for_check(client: &Client<'_>) -> Result<(), Refused> {
     match either(wait, input_ended).await {
         Either::First(()) => Ok(()),
         Either::Second(()) => {
-            client.log_refused(&"the connection ended before the check of the password");
+            let reason = &"the connection ended before the check of the password";
+            client.note_refused(RefusedLogin::Disconnected, reason);
             Err(Refused::new(Status::LOGON_FAILURE))
         }
     }
@@ -242,7 +249,7 @@ async fn accept(
     let token = match found.ok_or_else(|| client.overloaded())? {
         Ok(token) => token,
         Err(error) => {
-            client.log_refused(&error);
+            client.note_refused(RefusedLogin::NoUnixAccount, &error);
             return Err(Refused::new(Status::LOGON_FAILURE));
         }
     };

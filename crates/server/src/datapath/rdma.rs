@@ -22,6 +22,7 @@ use super::rdma_quota::RdmaReservation;
 use super::read::read_file;
 use super::span::{Span, Target};
 use super::write::write_buffer;
+use crate::counters::StoreOperation;
 
 /// The memory of the client. The core uses it only if the transport has RDMA.
 fn client_memory(context: &Context) -> RdmaMemory {
@@ -72,7 +73,8 @@ pub(crate) fn read(
                 }
             }
         };
-        let (result, buffer) = read_file(&context, &span, buffer, direct).await;
+        let reading = read_file(&context, &span, buffer, direct);
+        let (result, buffer) = context.timed(StoreOperation::Read, reading).await;
         place(&context, result, buffer, &pieces, reservation)
     })
 }

@@ -14,6 +14,7 @@ use super::context::{Context, Started};
 use super::direct::{self, DirectRead};
 use super::outcome;
 use super::span::Span;
+use crate::counters::StoreOperation;
 
 /// Longest READ, in bytes, that is copied next to the head of its response. One part to send
 /// instead of two is worth more than the copy. It also saves a buffer of the pool.
@@ -109,7 +110,8 @@ fn read_later(
             Ok(held) => held,
             Err(status) => return Outcome::Failed(status),
         };
-        let (result, buffer) = read_file(&context, &span, buffer, direct).await;
+        let reading = read_file(&context, &span, buffer, direct);
+        let (result, buffer) = context.timed(StoreOperation::Read, reading).await;
         outcome::read(&context, result, |len| PayloadBytes::Large(buffer, len))
     }
 }

@@ -12,6 +12,7 @@ use super::context::{Context, Started};
 use super::frame::{Frame, Source};
 use super::span::Target;
 use super::{direct, outcome};
+use crate::counters::StoreOperation;
 
 /// Starts a WRITE of the bytes in `range` of the frame. If it has to wait, it takes the buffer of
 /// the frame, or a copy of the bytes.
@@ -73,12 +74,15 @@ fn write_later(
 ) -> impl Future<Output = Outcome> + use<> {
     let context = Rc::clone(context);
     async move {
-        outcome::write(match (direct, source) {
-            (Some(direct), Source::Buffer(buffer, range)) => {
-                write_direct(&context, target, buffer, range, direct).await
+        let writing = async {
+            match (direct, source) {
+                (Some(direct), Source::Buffer(buffer, range)) => {
+                    write_direct(&context, target, buffer, range, direct).await
+                }
+                (_, source) => write_waiting(&context, target, source).await,
             }
-            (_, source) => write_waiting(&context, target, source).await,
-        })
+        };
+        outcome::write(context.timed(StoreOperation::Write, writing).await)
     }
 }
 
@@ -92,13 +96,14 @@ pub(super) async fn write_buffer(
     let bytes = &buffer[..length];
     if let Some(direct) = direct::write_past_cache(context, &target, bytes) {
         let writing = write_direct(context, target, buffer, 0..length, direct);
-        return outcome::write(writing.await);
+        return outcome::write(context.timed(StoreOperation::Write, writing).await);
     }
     match write_cached(&target, bytes) {
         Attempt::Done(outcome) => outcome,
         Attempt::WouldBlock => {
             let source = Source::Buffer(buffer, 0..length);
-            outcome::write(write_waiting(context, target, source).await)
+            let writing = write_waiting(context, target, source);
+            outcome::write(context.timed(StoreOperation::Write, writing).await)
         }
     }
 }

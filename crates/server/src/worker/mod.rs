@@ -23,6 +23,7 @@ use tracing::{error, warn};
 use crate::client_address::ClientAddress;
 use crate::connection::Connection;
 use crate::connection_id;
+use crate::counters::{RefusedConnection, WorkerLoad};
 use crate::gate::Permit;
 use crate::message::Message;
 use crate::placement::Slot;
@@ -95,6 +96,9 @@ impl Worker {
                     // The requester may have given up.
                     let _ = reply.send(self.describe());
                 }
+                Message::Measure(reply) => {
+                    let _ = reply.send(self.measure(mailbox.len()));
+                }
                 Message::ArmServerTimer => server_driver.arm(),
                 Message::Stop => break,
             }
@@ -164,6 +168,22 @@ impl Worker {
             .collect()
     }
 
+    /// The load of the worker. `messages` is the number of waiting messages.
+    fn measure(&self, messages: usize) -> WorkerLoad {
+        let pool = self.handle().pool();
+        let mut load = WorkerLoad {
+            jobs: self.handle().blocking_jobs() as u64,
+            messages: messages as u64,
+            buffers: pool.buffers_out() as u64,
+            pool_bytes: pool.used_bytes() as u64,
+            ..WorkerLoad::default()
+        };
+        for connection in self.connections.borrow().values() {
+            connection.add_load(&mut load);
+        }
+        load
+    }
+
     async fn all_disconnected(&self) {
         while !self.connections.borrow().is_empty() {
             self.disconnected.lower();
@@ -214,6 +234,7 @@ impl Worker {
         slot: Slot,
     ) {
         self.last_connection.set(self.last_connection.get() + 1);
+        self.context.counters.count_accepted(transport);
         let id = connection_id::new(self.context.index, self.last_connection.get());
         let context = Rc::clone(&self.context);
         let connection = Connection::new(id, context, transport, stream, peer, permit);
@@ -232,7 +253,6 @@ impl Worker {
                 }
             }
             worker.connections.borrow_mut().remove(&id);
-            worker.shared().totals.add_closed(&connection.describe(id));
             worker.disconnected.raise();
             drop(slot);
         });
@@ -240,6 +260,8 @@ impl Worker {
 
     /// Counts a refused connection. Only some have a log line.
     fn log_refused(&self, address: ClientAddress, limit: &'static str) {
+        let reason = RefusedConnection::of_key(limit);
+        self.context.counters.count_refused_connection(reason);
         let refused = self.refused.get();
         self.refused.set(refused + 1);
         if refused.is_multiple_of(EVENTS_PER_LOG_LINE) {

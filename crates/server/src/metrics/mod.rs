@@ -1,0 +1,14 @@
+//! Metrics and health of a running server, over HTTP.
+
+mod endpoint;
+mod exporter;
+mod families;
+mod health;
+mod http;
+mod process;
+mod routes;
+mod share_state;
+mod token;
+
+pub use endpoint::Endpoint;
+pub(crate) use token::load as load_token;
