@@ -1,5 +1,7 @@
 //! Metrics and health of a running server, over HTTP.
 
+#[cfg(test)]
+mod contrib_tests;
 mod endpoint;
 mod exporter;
 mod families;
