@@ -18,6 +18,8 @@ pub const SAMBA_RECIPE: u32 = 2;
 pub const GUEST_RECIPE: u32 = 2;
 /// The recipe of the part with test suites.
 pub const SUITES_RECIPE: u32 = 1;
+/// The recipe of the part with tools of Prometheus.
+pub const MONITORING_RECIPE: u32 = 1;
 /// The recipe of the RDMA part.
 pub const RDMA_RECIPE: u32 = 1;
 /// The recipe of the RDMA part's kernel, which is kept beside the root file system.
@@ -52,6 +54,8 @@ pub enum Part {
     Guest,
     /// Test suites for file systems, and other programs that use many of their features.
     Suites,
+    /// Tools of Prometheus.
+    Monitoring,
     /// User-mode Linux with RDMA devices, and cifs.ko and ksmbd with SMB Direct.
     Rdma,
 }
@@ -122,6 +126,18 @@ impl Lab {
         if !lab.holds(Part::Suites) || !has_programs {
             return Err(Missing(
                 "the lab has no test suites: build them with `cargo xtask lab`".into(),
+            ));
+        }
+        Ok(lab)
+    }
+
+    /// The lab, if its tools of Prometheus can be used too.
+    pub fn find_with_monitoring() -> Result<Lab, Missing> {
+        let lab = Lab::find()?;
+        Part::Monitoring.not_known_missing()?;
+        if !lab.holds(Part::Monitoring) {
+            return Err(Missing(
+                "the lab has no tools of Prometheus: build them with `cargo xtask lab`".into(),
             ));
         }
         Ok(lab)
@@ -227,6 +243,7 @@ impl Part {
             Part::Samba => "samba",
             Part::Guest => "guest",
             Part::Suites => "suites",
+            Part::Monitoring => "monitoring",
             Part::Rdma => "rdma",
         }
     }
@@ -237,6 +254,7 @@ impl Part {
             Part::Samba => "SMBEAM_LAB_MISSING",
             Part::Guest => "SMBEAM_GUEST_MISSING",
             Part::Suites => "SMBEAM_SUITES_MISSING",
+            Part::Monitoring => "SMBEAM_MONITORING_MISSING",
             Part::Rdma => "SMBEAM_RDMA_MISSING",
         }
     }
@@ -251,6 +269,7 @@ impl Part {
             Part::Samba => SAMBA_RECIPE.to_string(),
             Part::Guest => format!("{SAMBA_RECIPE}.{GUEST_RECIPE}"),
             Part::Suites => format!("{SAMBA_RECIPE}.{SUITES_RECIPE}"),
+            Part::Monitoring => format!("{SAMBA_RECIPE}.{MONITORING_RECIPE}"),
             Part::Rdma => format!("{SAMBA_RECIPE}.{RDMA_RECIPE}.{KERNEL_RECIPE}"),
         }
     }

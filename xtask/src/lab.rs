@@ -8,6 +8,7 @@
 mod debian;
 mod guest;
 mod kernel;
+mod monitoring;
 mod rdma;
 mod samba;
 mod scripts;
@@ -84,6 +85,7 @@ pub(crate) fn build() -> Result<Lab> {
     let lab = build_part(Part::Samba)?;
     build_part(Part::Guest)?;
     build_part(Part::Suites)?;
+    build_part(Part::Monitoring)?;
     Ok(lab)
 }
 
@@ -115,6 +117,7 @@ pub(crate) fn build_part(part: Part) -> Result<Lab> {
         Part::Samba => samba::build(&lab),
         Part::Guest => guest::build(&lab),
         Part::Suites => suites::build(&lab),
+        Part::Monitoring => monitoring::build(&lab),
         Part::Rdma => rdma::build(&lab),
     };
     built.with_context(|| format!("cannot build the lab's part {}", part.name()))?;

@@ -134,6 +134,9 @@ fn table(site: &Site<'_>) -> Table {
     table.insert("quic".into(), quic(site).into());
     table.insert("rdma".into(), rdma.into());
     table.insert("server".into(), server.into());
+    if !plan.metrics.is_empty() {
+        table.insert("metrics".into(), plan.metrics.clone().into());
+    }
     table.insert("security".into(), security.into());
     table.insert("limits".into(), limits.into());
     // Tests send many bad messages from one address, and expect a line about each.

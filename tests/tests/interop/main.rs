@@ -68,6 +68,8 @@ mod linux_kernel_sees_nested_mounts;
 mod local_changes_reach_watchers;
 mod local_names_survive_servers;
 mod locks_and_share_modes_exclude_clients;
+mod metrics_agree_with_clients;
+mod metrics_clients_disturb_no_other_client;
 mod names_in_unicode_survive;
 mod other_quic_libraries_work;
 mod posix_extensions_agree_with_samba;
@@ -168,6 +170,8 @@ const MODULES: &[Module] = modules! {
     local_changes_reach_watchers;
     local_names_survive_servers;
     locks_and_share_modes_exclude_clients;
+    metrics_agree_with_clients;
+    metrics_clients_disturb_no_other_client;
     names_in_unicode_survive;
     other_quic_libraries_work;
     posix_extensions_agree_with_samba;

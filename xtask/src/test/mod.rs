@@ -211,7 +211,7 @@ impl Run {
 
 /// Builds the lab. The parts that cannot be built, and why.
 fn missing_parts() -> MissingParts {
-    for part in [Part::Samba, Part::Guest, Part::Suites] {
+    for part in [Part::Samba, Part::Guest, Part::Suites, Part::Monitoring] {
         if let Err(error) = lab::build_part(part) {
             println!("lab: {error:#}");
             return vec![(part, one_line(&error))];
