@@ -1,6 +1,7 @@
 //! The environment of server benches: the directories, the files and the two servers.
 
 use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -8,6 +9,7 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use smbeam_tests::files::write_random;
 use smbeam_tests::lab::Lab;
+use smbeam_tests::ports::ReservedPort;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Share};
 
@@ -15,6 +17,7 @@ use crate::accounting::{Accounting, Memory};
 use crate::mount::Mount;
 use crate::options::{DISCONNECTED_BENCH, Options};
 use crate::sample::Work;
+use crate::scraper::Scraper;
 
 /// The large file on every share.
 pub(crate) const LARGE_FILE: &str = "large.bin";
@@ -68,6 +71,8 @@ struct Disk {
 struct Side {
     server: Server,
     accounting: Accounting,
+    /// The address of its metrics, if they are scraped.
+    metrics: Option<SocketAddr>,
 }
 
 impl Environment {
@@ -115,11 +120,19 @@ impl Environment {
         side: usize,
         act: impl FnOnce(&Environment, &Running<'_>) -> Result<T>,
     ) -> Result<T> {
-        let Side { server, accounting } = &mut self.sides[side];
+        let Side {
+            server, accounting, ..
+        } = &mut self.sides[side];
         accounting.around(|| server.restart())?;
         let environment = &*self;
-        let Side { server, accounting } = &environment.sides[side];
+        let Side {
+            server,
+            accounting,
+            metrics,
+        } = &environment.sides[side];
+        let scraper = metrics.map(Scraper::start);
         let result = act(environment, &Running { server, accounting });
+        scraper.map(Scraper::stop).transpose()?;
         // Kill a server that does not stop in time, so that it does not affect the next run.
         let server = &mut self.sides[side].server;
         server.stop().or_else(|_| server.kill())?;
@@ -163,7 +176,16 @@ impl Side {
         let contender = &options.subjects[side];
         let share =
             |storage: Storage| Share::new(storage.name(), &scratch.path().join(storage.name()));
+        let metrics = match contender.is_scraped {
+            true => {
+                let port = ReservedPort::new()?.into_number();
+                Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+            }
+            false => None,
+        };
+        let listen = metrics.map(|address| ("listen".to_owned(), address.to_string().into()));
         let plan = Plan {
+            metrics: listen.into_iter().collect(),
             shares: vec![share(Storage::Tmpfs), share(Storage::Disk)],
             samba_globals: options.smb_conf.clone(),
             binary: contender.binary.clone(),
@@ -176,7 +198,11 @@ impl Side {
         let mut server = Server::start_as(contender.subject, Some(lab), None, plan)?;
         server.stop().or_else(|_| server.kill())?;
         let accounting = Accounting::new(["a", "b"][side]);
-        Ok(Side { server, accounting })
+        Ok(Side {
+            server,
+            accounting,
+            metrics,
+        })
     }
 }
 

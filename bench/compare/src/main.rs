@@ -19,6 +19,7 @@ mod options;
 mod raw;
 mod report;
 mod sample;
+mod scraper;
 mod smbclient;
 mod torture;
 mod transports;

@@ -19,8 +19,9 @@ usage: cargo xtask bench-compare [OPTION]...
 
   --rounds N           number of rounds; each runs A and B in turn (3)
   --subjects A,B       samba, smbeam or the path of another smbeam; the report shows B / A
-                       (samba,smbeam); samba,samba shows the noise. In the rows `client-...`
-                       these are the clients, and smbd is the server of both
+                       (samba,smbeam); samba,samba shows the noise. `smbeam+metrics` (or a path
+                       with +metrics) has metrics, which are scraped every second. In the rows
+                       `client-...` these are the clients, and smbd is the server of both
   --rows LIST          the benches to run, by name or prefix, as in client-get,quic (all);
                        see --list
   --storage LIST       tmpfs, disk (tmpfs,disk)
@@ -57,6 +58,8 @@ pub(crate) struct Contender {
     pub(crate) subject: Subject,
     /// The binary of smbeam, if it is not the default one.
     pub(crate) binary: Option<PathBuf>,
+    /// Whether it serves metrics, and a client scrapes them every second.
+    pub(crate) is_scraped: bool,
 }
 
 impl Contender {
@@ -77,13 +80,22 @@ impl Contender {
     }
 
     fn parse(name: &str) -> Result<Contender> {
+        let (name, is_scraped) = match name.strip_suffix("+metrics") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        ensure!(!is_scraped || name != "samba", "smbd has no metrics");
         let (subject, binary) = match name {
             "samba" => (Subject::Samba, None),
             "smbeam" => (Subject::Smbeam, None),
             _ if name.contains('/') => (Subject::Smbeam, Some(std::path::absolute(name)?)),
             _ => bail!("{name} is neither samba nor smbeam nor a path"),
         };
-        Ok(Contender { subject, binary })
+        Ok(Contender {
+            subject,
+            binary,
+            is_scraped,
+        })
     }
 }
 
@@ -137,6 +149,7 @@ impl Default for Options {
             subjects: [Subject::Samba, Subject::Smbeam].map(|subject| Contender {
                 subject,
                 binary: None,
+                is_scraped: false,
             }),
             rows: Vec::new(),
             storages: vec![Storage::Tmpfs, Storage::Disk],
@@ -280,6 +293,10 @@ mod tests {
         assert_eq!(options.storages, [Storage::Disk]);
         let options = parse("--subjects smbeam,/usr/bin/smbeam").expect("ok");
         assert_eq!(options.subjects[1].subject, Subject::Smbeam);
+        let options = parse("--subjects smbeam,smbeam+metrics").expect("ok");
+        assert_eq!(options.subjects[1].subject, Subject::Smbeam);
+        let is_scraped = options.subjects.map(|side| side.is_scraped);
+        assert_eq!(is_scraped, [false, true]);
         let options = parse("--protection encrypt").expect("ok");
         assert_eq!(options.protection, Protection::Encrypt);
         let options = parse("--smb-conf a=b --smb-conf c=d").expect("ok");
@@ -289,6 +306,7 @@ mod tests {
             "--rounds",
             "--smb-conf [share]",
             "--subjects samba",
+            "--subjects samba,samba+metrics",
             "--storage floppy",
             "--protection none",
             "--x 1",
