@@ -118,7 +118,7 @@ pub struct Report {
     pub posix_opens_reclaimed: u64,
     /// Number of cells that clients read from files without a name.
     pub nameless_reads: u64,
-    /// Number of responses whose names were compared with the creates, renames and deletions.
+    /// Number of names in responses that were compared with the creates, renames and deletions.
     pub names_checked: u64,
     /// Number of names that certainly went with the close of the open that deleted them.
     pub names_removed: u64,

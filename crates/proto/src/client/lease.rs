@@ -27,7 +27,8 @@ pub struct LeaseRecord {
 impl LeaseRecord {
     /// Applies the lease in a response to CREATE: `epoch` is `None` with dialects before 3.0, and
     /// the last response counts then. `is_breaking`: the response says that a break is in progress,
-    /// so `state` has the rights before it. Returns whether the state changed. \[MS-SMB2\] 3.2.5.7.5
+    /// so `state` has the rights before it. Returns whether the state changed. \[MS-SMB2\]
+    /// 3.2.5.7.5
     pub fn grant(&mut self, state: LeaseState, epoch: Option<u16>, is_breaking: bool) -> bool {
         let is_later = epoch.is_none_or(|epoch| is_before(self.epoch, epoch));
         let early = self.early.take();
@@ -39,7 +40,7 @@ impl LeaseRecord {
                 Some(epoch) if epoch == self.epoch => {
                     self.apply(LeaseState(self.state.0 & state.0), epoch)
                 }
-                // Without an epoch, only the flag of the response tells that. The notification may
+                // Without an epoch, only the flag of the response shows that. The notification may
                 // still follow.
                 None if is_breaking => self.apply(LeaseState(self.state.0 & state.0), 0),
                 epoch => self.apply(state, epoch.unwrap_or(0)),

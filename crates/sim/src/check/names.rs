@@ -47,7 +47,7 @@ struct Mark {
     by: Holder,
 }
 
-/// An open with a deletion of POSIX semantics was closed: the name is gone, unless the file was
+/// An open with a deletion of POSIX semantics was closed: the name is removed, unless the file was
 /// marked for deletion before.
 #[derive(Debug)]
 struct Removal {
