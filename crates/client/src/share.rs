@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use proto::client::request::{Create, Created, FileRef, LeaseRequest, Reply};
 use proto::client::{Request, Step};
 use tracing::debug;
-use wire::access::{AccessMask, FileAttributes, OplockLevel};
+use wire::access::{AccessMask, CreateDisposition, FileAttributes, OplockLevel};
 use wire::fscc::{
     FileAttributeTagInformation, FileDispositionInformation, FileFsAttributeInformation,
     FileFsFullSizeInformation, FileFsVolumeInformation, FileInfoClass, FileInternalInformation,
@@ -588,7 +588,11 @@ impl Share {
         let mut shares_lease = options.shares_lease;
         loop {
             let mut compound = compound_at(walk.path().to_owned(), options, steps.clone());
-            let has_lease = shares_lease && self.share_lease(walk.path(), &mut compound[0]);
+            let mut has_lease = false;
+            if let Some(Step::Create(create)) = compound.first_mut() {
+                has_lease = shares_lease && self.share_lease(create);
+                self.name_parent_lease(create);
+            }
             match self.start(compound, Memory::None).await.all().0 {
                 Err(cause) if walk.follow(&cause) => {}
                 // The path has become another file. [MS-SMB2] 3.3.5.9.11
@@ -602,18 +606,33 @@ impl Share {
 
     /// Lets a CREATE name the lease of this client on the path, which it then does not break.
     /// Returns whether the client has one.
-    fn share_lease(&self, path: &str, first: &mut Step) -> bool {
-        let lease = self
-            .session()
-            .dispatch()
-            .known_lease(&self.inner.tree, path);
-        let (Step::Create(create), Some(lease)) = (first, lease) else {
+    fn share_lease(&self, create: &mut Create) -> bool {
+        let tree = &self.inner.tree;
+        let Some(lease) = self.session().dispatch().known_lease(tree, &create.name) else {
             return false;
         };
         create.oplock = OplockLevel::LEASE;
         create.lease = Some(LeaseRequest::new(lease.key, lease.now().state.0));
         create.driver_acknowledges = true;
         true
+    }
+
+    /// Names the lease on the directory in a CREATE that changes the directory: the server does not
+    /// break it then. An open without a lease gets no rights by that. \[MS-SMB2\] 2.2.13.2.10
+    fn name_parent_lease(&self, create: &mut Create) {
+        let reads = AccessMask::FILE_READ_ATTRIBUTES | AccessMask::READ_CONTROL;
+        let only_reads =
+            reads.contains(create.access) && create.disposition == CreateDisposition::OPEN;
+        let session = self.session();
+        let dispatch = session.dispatch();
+        if only_reads || !session.has_leases() || !dispatch.is_here() {
+            return;
+        }
+        if let Some(parent) = dispatch.parent_lease(&self.inner.tree, &create.name) {
+            create.oplock = OplockLevel::LEASE;
+            let fresh = || LeaseRequest::new(session.inner.client.fresh_guid(), 0);
+            create.lease.get_or_insert_with(fresh).parent = Some(parent);
+        }
     }
 
     /// FileRenameInformation for the new path.

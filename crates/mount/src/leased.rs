@@ -136,6 +136,11 @@ impl DirectoryLease {
         true
     }
 
+    /// Returns the opens of leases that have ended, which the caller closes.
+    pub(crate) fn take_closing(&self) -> Vec<File> {
+        std::mem::take(&mut lock(&self.inner).closing)
+    }
+
     /// The kernel has moved a name here, with the time that it had. The lease does not know it.
     pub(crate) fn add_stale(&self, name: OsString, is_directory: bool) {
         let mut inner = lock(&self.inner);

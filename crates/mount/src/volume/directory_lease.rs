@@ -1,7 +1,7 @@
 //! Leases on directories: when the mount asks for one, and what its end does.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use fuser::{INodeNo, Notifier};
 use smbeam_client::{AccessMask, LeaseState, OpenOptions, Wait as _};
@@ -90,6 +90,26 @@ impl Volume {
     fn end_directory_lease(&self, opens: &Opens) {
         if opens.directory(&self.cached_names).end() {
             self.name_invalidator.add(opens.ino);
+        }
+    }
+
+    /// Gives back the leases on the directory of a path and on those below it, and waits until their
+    /// opens are closed: a server can refuse to rename or remove a directory that is open. smbd 4.25
+    /// even removes a directory that takes the name of a removed one, if an open of that remains.
+    pub(super) async fn release_directories(&self, path: &str) {
+        let below = format!("{path}/");
+        let leased: Vec<_> = {
+            let leases = lock(&self.directory_leases);
+            leases.iter().filter_map(Weak::upgrade).collect()
+        };
+        for opens in leased {
+            let at = self.path(opens.ino);
+            if at.is_ok_and(|at| at == path || at.starts_with(&below)) {
+                self.end_directory_lease(&opens);
+                for file in opens.directory(&self.cached_names).take_closing() {
+                    let _ = file.close().await;
+                }
+            }
         }
     }
 

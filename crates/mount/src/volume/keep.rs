@@ -62,7 +62,8 @@ impl Volume {
         opens.closed();
     }
 
-    /// Closes the kept opens of the file at a name, or below the directory at a name.
+    /// Closes the kept opens of the file at a name, or those of the directory at a name and below
+    /// it.
     pub(super) async fn release_kept_at(&self, parent: u64, name: &str) {
         let (path, child, is_directory) = {
             let inodes = lock(&self.inodes);
@@ -81,6 +82,7 @@ impl Volume {
         let Some(path) = path.ok().filter(|_| is_directory) else {
             return;
         };
+        self.release_directories(&path).await;
         let below = format!("{path}/");
         let is_below = |open: &OpenFile| {
             let at = self.path(open.ino);
