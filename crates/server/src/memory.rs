@@ -49,8 +49,9 @@ pub(crate) fn shortage(used: usize, limit: usize) -> Shortage {
 /// Returns the memory of the machine in bytes, or the limit of the control group of the process if
 /// it is less.
 fn available() -> usize {
-    let memory = fs::read_to_string("/proc/meminfo").ok();
-    let memory = memory.and_then(|text| kibibytes(&text, "MemTotal:"));
+    let info = rustix::system::sysinfo();
+    let memory = usize::try_from(info.totalram).ok();
+    let memory = memory.and_then(|count| count.checked_mul(info.mem_unit as usize));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
     let group = group.and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
     let limit = memory.into_iter().chain(group).min();
@@ -68,7 +69,7 @@ fn group_limit(root: &Path, group: &str) -> Option<usize> {
     limits.min()
 }
 
-/// Returns the value of a line such as `MemTotal: 16 kB`, in bytes.
+/// Returns the value of a line such as `RssAnon: 16 kB`, in bytes.
 fn kibibytes(text: &str, key: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let number: usize = line.split_whitespace().next()?.parse().ok()?;
