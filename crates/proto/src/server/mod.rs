@@ -39,6 +39,7 @@ mod operations;
 mod outstanding_request;
 mod posix;
 mod quota;
+mod reconfigure;
 mod replay;
 mod session;
 mod session_table;
