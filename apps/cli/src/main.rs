@@ -32,6 +32,7 @@ mod getfattr;
 mod input;
 mod interrupt;
 mod ln;
+mod local_server;
 mod location;
 mod log;
 mod ls;
@@ -46,6 +47,7 @@ mod password_command;
 mod progress;
 mod put;
 mod readlink;
+mod reload;
 mod remotes;
 mod report;
 mod rm;
@@ -155,6 +157,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Show connections, sessions and open files of a server on this machine.
     Status(status::Arguments),
+    /// Make a server on this machine read its configuration again, without dropping clients.
+    Reload(reload::Arguments),
     /// Manage the users and passwords of a server.
     #[command(subcommand)]
     User(user::Command),
@@ -238,6 +242,9 @@ fn main() -> ExitCode {
         }
         Command::Status(arguments) => {
             return client("status", |report| status::run(&arguments, report));
+        }
+        Command::Reload(arguments) => {
+            return client("reload", |report| reload::run(&arguments, report));
         }
         Command::Serve(arguments) => return serve::run(&arguments).into(),
         Command::User(command) => user::run(&command),

@@ -1,15 +1,9 @@
 //! `smbeam status`: shows the state of a server on this machine.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
 use clap::Args;
-use smbeam_server::config::Config;
-use smbeam_server::control;
-use smbeam_server::status::Status;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome, plain_reason};
+use crate::failure::Outcome;
+use crate::local_server::ServerArguments;
 use crate::output;
 use crate::report::Report;
 
@@ -18,12 +12,8 @@ mod table;
 /// Arguments of `smbeam status`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Control socket of the server. Without it, the command uses the only running server.
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// Use the server that was started with this configuration file.
-    #[arg(long, value_name = "FILE", conflicts_with = "socket")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArguments,
     /// Print one object of JSON.
     #[arg(long)]
     json: bool,
@@ -35,126 +25,10 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 }
 
 fn status(arguments: &Arguments) -> Outcome {
-    let status = match (&arguments.socket, &arguments.config) {
-        (Some(socket), _) => ask(socket)?,
-        (None, Some(file)) => of_file(file)?,
-        (None, None) => only_one()?,
-    };
+    let status = arguments.server.find()?.status;
     match arguments.json {
         true => output::line(&crate::describe::json(&status)),
         false => table::print(&status),
     }
     Ok(())
-}
-
-fn ask(socket: &Path) -> Outcome<Status> {
-    control::ask(socket).map_err(|error| failure(socket, &error))
-}
-
-fn failure(socket: &Path, error: &io::Error) -> Failure {
-    let subject = socket.display();
-    if control::is_unserved(error) {
-        return Failure::new(
-            Exit::Unreachable,
-            subject,
-            "no server listens on this socket",
-        );
-    }
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            let why =
-                "the server belongs to another user: run this command as that user or as root";
-            Failure::new(Exit::Denied, subject, why)
-        }
-        io::ErrorKind::InvalidData => {
-            let why = format!("the answer is not that of a server of this release: {error}");
-            Failure::new(Exit::Lost, subject, why)
-        }
-        _ => Failure::new(Exit::Lost, subject, plain_reason(error)),
-    }
-}
-
-/// Finds the server that was started with a configuration file.
-fn of_file(file: &Path) -> Outcome<Status> {
-    let config = Config::load(file).map_err(|error| Failure::usage(file.display(), error))?;
-    match &config.server.control_socket {
-        Some(socket) if socket.as_os_str().is_empty() => {
-            let why = "server.control_socket is empty, so the server reports no status";
-            return Err(Failure::usage(file.display(), why));
-        }
-        Some(socket) => return ask(socket),
-        None => {}
-    }
-    let wanted = file.canonicalize().ok();
-    let found = running()?.into_iter().map(|(_, status)| status);
-    let mut found = found.filter(|status| status.server.config == wanted);
-    found.next().ok_or_else(|| {
-        Failure::new(
-            Exit::Unreachable,
-            file.display(),
-            "no running server uses this file",
-        )
-    })
-}
-
-/// Finds the only server on this machine.
-fn only_one() -> Outcome<Status> {
-    let mut found = running()?;
-    if found.len() > 1 {
-        let mut why = "several servers are running: choose one with --socket".to_owned();
-        for (socket, status) in &found {
-            let listening = status.server.listening.iter();
-            let listening: Vec<String> = listening
-                .map(|endpoint| format!("{} {}", endpoint.transport, endpoint.address))
-                .collect();
-            why.push_str(&format!(
-                "\n  {}: {}",
-                socket.display(),
-                listening.join(", ")
-            ));
-        }
-        return Err(Failure::usage("this machine", why));
-    }
-    match found.pop() {
-        Some((_, status)) => Ok(status),
-        None => Err(no_server()),
-    }
-}
-
-fn no_server() -> Failure {
-    let why = match control::run_directory() {
-        Some(directory) => format!(
-            "no running server has a control socket in {}",
-            directory.display()
-        ),
-        None => "XDG_RUNTIME_DIR is not set: give the socket with --socket".to_owned(),
-    };
-    Failure::new(Exit::Unreachable, "this machine", why)
-}
-
-/// Queries all servers with a socket in the runtime directory. If none answers, returns the first
-/// failure.
-fn running() -> Outcome<Vec<(PathBuf, Status)>> {
-    let Some(directory) = control::run_directory() else {
-        return Err(no_server());
-    };
-    let sockets = match control::sockets(&directory) {
-        Ok(sockets) => sockets,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Failure::local(&directory.display(), &error)),
-    };
-    let (mut found, mut failed) = (Vec::new(), None);
-    for socket in sockets {
-        match control::ask(&socket) {
-            Ok(status) => found.push((socket, status)),
-            Err(error) if control::is_unserved(&error) => {}
-            Err(error) => {
-                failed.get_or_insert_with(|| failure(&socket, &error));
-            }
-        }
-    }
-    match failed {
-        Some(failure) if found.is_empty() => Err(failure),
-        _ => Ok(found),
-    }
 }

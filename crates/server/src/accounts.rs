@@ -24,8 +24,6 @@ const NETBIOS_NAME_MAX: usize = 15;
 #[derive(Debug)]
 pub struct Accounts {
     names: TargetNames,
-    allows_anonymous: bool,
-    guests: GuestLogins,
     users: Mutex<VersionedUsers>,
     /// Mechanisms in addition to NTLM.
     mechanisms: Vec<Arc<dyn MechanismProvider>>,
@@ -36,7 +34,32 @@ pub struct Accounts {
 #[derive(Debug)]
 struct VersionedUsers {
     source: Source,
+    guests: Guests,
     revision: AccountsRevision,
+}
+
+/// The logins without a password.
+#[derive(Clone, Copy, Debug)]
+struct Guests {
+    allows_anonymous: bool,
+    logins: GuestLogins,
+}
+
+impl Guests {
+    fn new(config: &Config) -> Self {
+        Self {
+            allows_anonymous: config.shares.iter().any(|share| share.guest),
+            logins: guest_logins(config),
+        }
+    }
+}
+
+/// The accounts of a changed configuration.
+#[derive(Debug)]
+pub(crate) struct ChangedAccounts {
+    /// `None` for accounts that do not change while the server runs.
+    source: Option<Source>,
+    guests: Guests,
 }
 
 #[derive(Debug)]
@@ -46,7 +69,30 @@ enum Source {
         /// The logged reason why the file was not read again.
         error: Option<String>,
     },
+    /// Without a user file no account exists.
+    None,
+    /// The accounts do not change.
     Fixed(Arc<Users>),
+}
+
+impl Source {
+    fn load(config: &Config) -> Result<Self, UserFileError> {
+        let Some(file) = &config.server.users else {
+            return Ok(Self::None);
+        };
+        Ok(Self::File {
+            file: UserFile::load(Path::new(file))?,
+            error: None,
+        })
+    }
+
+    fn users(&self) -> Arc<Users> {
+        match self {
+            Self::File { file, .. } => file.users(),
+            Self::None => Arc::default(),
+            Self::Fixed(users) => Arc::clone(users),
+        }
+    }
 }
 
 impl Accounts {
@@ -56,14 +102,7 @@ impl Accounts {
     /// # Errors
     /// The file cannot be read, others than its owner can read it, or it is malformed.
     pub fn from_config(config: &Config) -> Result<Self, UserFileError> {
-        let source = match &config.server.users {
-            Some(file) => Source::File {
-                file: UserFile::load(Path::new(file))?,
-                error: None,
-            },
-            None => Source::Fixed(Arc::default()),
-        };
-        Ok(Self::new(config, source))
+        Ok(Self::new(config, Source::load(config)?))
     }
 
     /// Makes accounts from `users`, which do not change while the server runs. `config` supplies
@@ -75,10 +114,9 @@ impl Accounts {
     fn new(config: &Config, source: Source) -> Self {
         Self {
             names: target_names(config.server.name.clone().unwrap_or_else(host_name)),
-            allows_anonymous: config.shares.iter().any(|share| share.guest),
-            guests: guest_logins(config),
             users: Mutex::new(VersionedUsers {
                 source,
+                guests: Guests::new(config),
                 revision: AccountsRevision::default(),
             }),
             mechanisms: Vec::new(),
@@ -123,9 +161,45 @@ impl Accounts {
         &self.names
     }
 
-    /// Returns true if the accounts can change while the server runs.
-    pub(crate) fn can_change(&self) -> bool {
-        matches!(self.lock().source, Source::File { .. })
+    /// Loads the accounts of a changed configuration. They do not count yet.
+    ///
+    /// # Errors
+    /// As [`from_config`](Self::from_config).
+    pub(crate) fn changed(&self, config: &Config) -> Result<ChangedAccounts, UserFileError> {
+        let current = &self.lock().source;
+        let source = match current {
+            Source::Fixed(_) => None,
+            Source::None | Source::File { .. } => Some(Source::load(config)?),
+        };
+        if let (Source::File { file: old, .. }, Some(Source::File { file, .. })) =
+            (current, &source)
+        {
+            check_emptied(old, file)?;
+        }
+        Ok(ChangedAccounts {
+            source,
+            guests: Guests::new(config),
+        })
+    }
+
+    /// Uses the accounts of a changed configuration. Calls `changed` as [`current`](Self::current)
+    /// does.
+    pub(crate) fn change(
+        &self,
+        accounts: ChangedAccounts,
+        changed: impl Fn(&str, AccountChange, AccountsRevision),
+    ) {
+        let mut versioned = self.lock();
+        versioned.guests = accounts.guests;
+        let Some(source) = accounts.source else {
+            return;
+        };
+        let (earlier, users) = (versioned.source.users(), source.users());
+        versioned.source = source;
+        versioned.revision.0 += 1;
+        for (name, change) in users.changes_since(&earlier) {
+            changed(&name, change, versioned.revision);
+        }
     }
 
     /// The accounts that may log in now. Reads the user file if it has changed, so it may block.
@@ -139,25 +213,25 @@ impl Accounts {
         // the user file. If it cannot restore those of the process, the accounts stay unchanged.
         let _ = vfs::identity::own();
         let mut versioned = self.lock();
-        let VersionedUsers { source, revision } = &mut *versioned;
-        let users = match source {
-            Source::Fixed(users) => Arc::clone(users),
-            Source::File { file, error } => {
-                let earlier = file.users();
-                if reload(file, error) {
-                    revision.0 += 1;
-                    for (name, change) in file.users().changes_since(&earlier) {
-                        changed(&name, change, *revision);
-                    }
+        let VersionedUsers {
+            source,
+            guests,
+            revision,
+        } = &mut *versioned;
+        if let Source::File { file, error } = source {
+            let earlier = file.users();
+            if reload(file, error) {
+                revision.0 += 1;
+                for (name, change) in file.users().changes_since(&earlier) {
+                    changed(&name, change, *revision);
                 }
-                file.users()
             }
-        };
+        }
         let config = AcceptorConfig {
             names: self.names.clone(),
-            users,
-            allows_anonymous: self.allows_anonymous,
-            guests: self.guests,
+            users: source.users(),
+            allows_anonymous: guests.allows_anonymous,
+            guests: guests.logins,
             mechanisms: self.mechanisms.clone(),
         };
         (Arc::new(config), *revision)
@@ -191,6 +265,17 @@ fn reload(file: &mut UserFile, logged: &mut Option<String>) -> bool {
             }
             false
         }
+    }
+}
+
+/// Another program may write the file at this moment: an empty one does not end all sessions.
+fn check_emptied(old: &UserFile, new: &UserFile) -> Result<(), UserFileError> {
+    let is_emptied = old.path() == new.path()
+        && old.list().len() > 0
+        && std::fs::metadata(new.path()).is_ok_and(|found| found.len() == 0);
+    match is_emptied {
+        true => Err(UserFileError::Emptied(new.path().to_owned())),
+        false => Ok(()),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The certificate of the server for QUIC.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use net::Transport;
+use net::quic::Settings;
 use net::tls;
 
 use crate::config::Config;
@@ -23,6 +25,39 @@ impl Shown {
             fingerprint: server.fingerprint(),
             is_self_signed: server.is_self_signed(),
         }
+    }
+}
+
+/// The certificates of a running server for QUIC. A change of the configuration replaces them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Certificates(Arc<Mutex<Option<Arc<tls::Server>>>>);
+
+impl Certificates {
+    /// The current certificate; `None` if the server has never listened for QUIC.
+    pub(crate) fn current(&self) -> Option<Arc<tls::Server>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Replaces the certificate. Later handshakes use it.
+    pub(crate) fn replace(&self, tls: Option<Arc<tls::Server>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = tls;
+    }
+
+    /// Makes the server of QUIC, which takes the current certificate for each handshake.
+    ///
+    /// # Errors
+    /// The certificate cannot be used with QUIC.
+    pub(crate) fn quic_server(&self, settings: Settings) -> io::Result<Arc<net::quic::Server>> {
+        let certificates = self.clone();
+        let current = move || {
+            let tls = certificates.current();
+            tls.expect("a server of QUIC has a certificate")
+        };
+        let reset_key = current().reset_key();
+        net::quic::Server::new(settings, Box::new(move || current().config()), &reset_key)
     }
 }
 

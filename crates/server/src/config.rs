@@ -1,43 +1,61 @@
 //! `smbeam.toml`: the configuration of a server. Errors name the key and the line.
 
 mod changes;
+mod effective;
 mod error;
+mod example;
+mod include;
+mod layers;
 mod levels;
 mod limits;
 mod listen;
 mod log;
+mod merge;
 mod metrics;
+mod near;
 mod numbers;
+mod origin;
 mod paths;
 mod quic;
 mod rdma;
+mod read;
+mod schema;
 mod security;
 mod server;
 mod share;
+mod sources;
+mod start_error;
 mod state;
 mod sync;
 mod tcp;
+mod variables;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use net::{Endpoint, Transport};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::interfaces::Entry;
 
-pub use self::changes::needing_restart;
+pub use self::changes::Changes;
+pub use self::effective::EffectiveValue;
 pub use self::error::ConfigError;
+pub use self::example::example;
+pub use self::layers::Layers;
 pub use self::levels::Levels;
 pub use self::limits::LimitsSection;
 pub use self::listen::ListenAddress;
 pub use self::log::{LogFormat, LogSection};
 pub use self::metrics::{MetricsSection, Token};
 pub use self::rdma::{RdmaProvider, RdmaSection};
+pub use self::schema::{Key, Kind, keys, schema};
 pub(crate) use self::security::dialect;
 pub use self::security::{GmacChoice, SecuritySection};
 pub use self::server::{IoChoice, ServerSection};
 pub use self::share::{AclChoice, AclXattr, Names, ShareSection};
+pub use self::sources::{Origin, Place, Source};
 pub use self::sync::SyncChoice;
 pub use quic::{ClientChoice, CongestionChoice, QuicSection, TransportSecurity};
 pub use tcp::{PlacementChoice, TcpSection};
@@ -49,11 +67,24 @@ pub fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-/// The configuration of a server: the parsed contents of `smbeam.toml`. [`Config::parse`] and
-/// [`Config::checked`] check the values.
-#[derive(Debug, Default, Deserialize)]
+/// The sections of a configuration.
+pub(crate) const SECTIONS: [&str; 9] = [
+    "server", "security", "tcp", "quic", "rdma", "limits", "log", "metrics", "share",
+];
+
+/// The configuration of a server: the parsed contents of `smbeam.toml`. [`Layers::load`],
+/// [`Config::parse`] and [`Config::checked`] check the values.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(
+    title = "smbeam.toml",
+    description = "The configuration of an smbeam server."
+)]
 pub struct Config {
+    /// Further files of the configuration, as paths relative to the main file. The name of a file
+    /// may have wildcards, such as `conf.d/*.toml`. Only the main file may have this key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
     /// The section `[server]`: name, addresses and threads of the server.
     #[serde(default)]
     pub server: ServerSection,
@@ -81,68 +112,24 @@ pub struct Config {
     /// The sections `[[share]]`: one for each share.
     #[serde(default, rename = "share")]
     pub shares: Vec<ShareSection>,
-    /// Path and text of the file that the configuration was read from; both empty without a file.
+    /// The texts that the configuration comes from.
     #[serde(skip)]
     pub source: Source,
 }
 
-/// Path and text of a configuration file. Both are empty for a configuration without a file.
-#[derive(Debug, Default)]
-pub struct Source {
-    file: PathBuf,
-    text: String,
-}
-
 impl Config {
-    /// Reads, parses and checks a configuration file.
-    ///
-    /// # Errors
-    /// The file cannot be read, it is malformed, or a value is invalid.
-    pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file).map_err(|error| ConfigError {
-            file: file.to_owned(),
-            line: None,
-            what: format!("cannot read the configuration: {error}"),
-            unread: Some(error.kind()),
-        })?;
-        Self::parse(file, &text)
-    }
-
-    /// Parses and checks the text `text` of a configuration file. `file` is the name of the file in
-    /// errors; the function does not read it. Relative paths start at the directory of `file`.
-    ///
-    /// # Errors
-    /// The text is malformed, or a value is invalid.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        let mut config: Self = toml::from_str(text).map_err(|error| ConfigError {
-            file: file.to_owned(),
-            line: error.span().map(|span| line_of(text, span.start)),
-            what: error.message().to_owned(),
-            unread: None,
-        })?;
-        config.source = Source {
-            file: file.to_owned(),
-            text: text.to_owned(),
-        };
-        config.resolve(file);
-        config.check(&Check { file, text })?;
-        Ok(config)
-    }
-
     /// Checks the values of a configuration that does not come from a file, and returns it
     /// unchanged. Error messages name `source` in place of a file.
     ///
     /// # Errors
     /// A value is invalid.
     pub fn checked(self, source: &Path) -> Result<Self, ConfigError> {
-        self.check(&Check {
-            file: source,
-            text: "",
-        })?;
+        self.check_values().map_err(|error| error.in_file(source))?;
         Ok(self)
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<(), ConfigError> {
+    fn check_values(&self) -> Result<(), ConfigError> {
+        let check = Check(&self.source);
         check.server(&self.server)?;
         check.listen(self.server.listen.as_deref())?;
         check.numbers(self)?;
@@ -153,19 +140,6 @@ impl Config {
         check.log(&self.log)?;
         check.metrics(&self.metrics)?;
         check.shares(&self.shares)
-    }
-
-    /// Returns the path of the file that the configuration was read from; `None` if it does not
-    /// come from a file.
-    pub fn file(&self) -> Option<&Path> {
-        let file = self.source.file.as_path();
-        (!file.as_os_str().is_empty()).then_some(file)
-    }
-
-    /// Line of a value in the file, from 1; `None` for a default value.
-    pub(crate) fn line<T>(&self, value: &Spanned<T>) -> Option<usize> {
-        let is_placed = value.span().end > 0;
-        is_placed.then(|| line_of(&self.source.text, value.span().start))
     }
 
     /// The parsed `server.interfaces`. [`Config::parse`] has checked them.
@@ -196,33 +170,24 @@ impl Config {
     }
 }
 
-/// The line number of a byte of a text, from 1.
-fn line_of(text: &str, byte: usize) -> usize {
-    let before = text.get(..byte).unwrap_or(text);
-    before.bytes().filter(|byte| *byte == b'\n').count() + 1
-}
-
 /// Checks values, after the parser has checked keys and types.
-struct Check<'a> {
-    file: &'a Path,
-    text: &'a str,
-}
+struct Check<'a>(&'a Source);
 
 impl Check<'_> {
     fn error<T>(&self, at: &Spanned<T>, what: String) -> ConfigError {
-        // A default value has no line.
-        let line = (at.span().end > 0).then(|| line_of(self.text, at.span().start));
-        ConfigError {
-            file: self.file.to_owned(),
-            line,
-            what,
-            unread: None,
-        }
+        self.0.error(&at.span(), what)
+    }
+
+    /// An error of the value of a key.
+    fn error_of_key(&self, key: &str, what: String) -> ConfigError {
+        self.0.error(&self.0.span_of(key), what)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn error(text: &str) -> String {
@@ -262,10 +227,12 @@ mod tests {
         let text = "[server]\ntransports = []\n";
         assert_eq!(
             error(text),
-            "smbeam.toml: server.transports: the list is empty"
+            "smbeam.toml, line 2: server.transports: the list is empty"
         );
         let text = "[server]\n\nworker = 2\n";
-        assert!(error(text).starts_with("smbeam.toml, line 3: unknown field `worker`"));
+        assert!(error(text).starts_with(
+            "smbeam.toml, line 3: server.worker: unknown key: did you mean `workers`?"
+        ));
         let text = "[server]\ninterfaces = [\"eth0;rdma\"]\n";
         assert!(error(text).starts_with("smbeam.toml, line 2: server.interfaces: `rdma` is"));
         let text = "[[share]]\nname = \"a\"\npath = \"/dev/null\"\n";

@@ -1,35 +1,49 @@
-//! The control socket: it reports the status of the server, and changes nothing.
+//! The control socket of a server: a Unix socket of mode 0600.
 //!
-//! It is a Unix socket of mode 0600. A client receives one JSON object and the end of the stream.
-//! The server reads nothing from it. One thread serves one client after the other, with a time
-//! limit: a slow client delays other clients up to this limit, and does not delay the server.
+//! A client sends a [`Request`] as one line of JSON, and receives a [`Response`] as one line. It
+//! may send further requests on the same connection, one after the other. An example:
+//!
+//! ```text
+//! {"command": "reload"}
+//! {"ok":{"applied":["log.level"],"restart":[],"warnings":[]}}
+//! ```
+//!
+//! A request has at most 64 KiB. A client has five seconds for each request, and as long to receive
+//! its response; 16 clients are served at a time. A line that is no request gets an error as its
+//! response, and the connection ends. Requests that change the server are for root and for the user
+//! of the server: the kernel reports the user of the client (SO_PEERCRED).
+
+mod clients;
+mod protocol;
 
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::ErrorKind::InvalidData;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use serde_json::Value;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tracing::{debug, warn};
 
-use crate::observer::Observer;
 use crate::status::Status;
 
-/// Longest time in which a client reads the answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of one write. The time limit is checked between writes.
-const PIECE: usize = 64 << 10;
+pub use self::protocol::{Commands, Failure, FailureKind, ReloadReport, Request, Response};
+
+/// Longest time in which a server processes a request. A change of the configuration may look up
+/// accounts on another machine.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most entries of a directory that are read.
 const MAX_ENTRIES: usize = 4096;
 /// Most clients that wait for the thread.
 const BACKLOG: i32 = 16;
-/// Longest accepted answer in bytes: far more than the limits of its lists allow.
-const ANSWER_MAX: u64 = 256 << 20;
+/// Longest accepted response in bytes: far more than the limits of its lists allow.
+const RESPONSE_MAX: u64 = 256 << 20;
 
 /// A listening control socket, through which other processes read the status of a server. It does
 /// not answer before [`serve`](Self::serve). Dropping it removes the socket file.
@@ -54,19 +68,17 @@ impl ControlSocket {
         })
     }
 
-    /// Starts a thread that sends each client of the socket the status of `observer`, as one JSON
-    /// object. `config` is the path of the configuration file, which the status contains; `None`
-    /// without a file.
+    /// Starts a thread that answers the clients of the socket with `commands`.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn serve(self, observer: Observer, config: Option<PathBuf>) -> io::Result<Control> {
+    pub fn serve(self, commands: Arc<dyn Commands>) -> io::Result<Control> {
         let listener = self.listener.try_clone()?;
         let has_ended = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&has_ended);
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || serve(&listener, &observer, config.as_deref(), &ended))?;
+            .spawn(move || clients::accept(&listener, &commands, &ended))?;
         Ok(Control {
             socket: self,
             has_ended,
@@ -169,14 +181,30 @@ pub fn is_unserved(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// No server has the socket (`NotFound`, `ConnectionRefused`), the user may not open it
-/// (`PermissionDenied`), or the answer is malformed (`InvalidData`).
+/// (`PermissionDenied`), or the response is malformed (`InvalidData`).
 pub fn ask(path: &Path) -> io::Result<Status> {
-    let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(2 * ANSWER_TIMEOUT))?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
-    serde_json::from_slice(&answer)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    let response = request(path, &Request::Status)?;
+    let status = response.map_err(|failure| io::Error::other(failure.message))?;
+    serde_json::from_value(status).map_err(|error| io::Error::new(InvalidData, error))
+}
+
+/// Connects to the control socket `path`, sends a request, and returns the result of the server.
+/// Blocks the thread for a minute at most.
+///
+/// # Errors
+/// As [`ask`].
+pub fn request(path: &Path, request: &Request) -> io::Result<Result<Value, Failure>> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut response = Vec::new();
+    let mut reader = BufReader::new(stream.take(RESPONSE_MAX));
+    reader.read_until(b'\n', &mut response)?;
+    let invalid = |error| io::Error::new(InvalidData, error);
+    let response: Response = serde_json::from_slice(&response).map_err(invalid)?;
+    Ok(response.into())
 }
 
 /// Creates a listening socket. It gets its mode before it listens, and its final name last: no
@@ -217,42 +245,4 @@ fn check_path(path: &Path) -> io::Result<()> {
             Err(error) => Err(error),
         },
     }
-}
-
-fn serve(
-    listener: &UnixListener,
-    observer: &Observer,
-    config: Option<&Path>,
-    has_ended: &AtomicBool,
-) {
-    loop {
-        let accepted = listener.accept();
-        if has_ended.load(Ordering::SeqCst) {
-            return;
-        }
-        let answered = accepted.and_then(|(stream, _)| {
-            let status = observer.status(config.map(Path::to_owned));
-            let mut text = serde_json::to_vec(&status).map_err(io::Error::other)?;
-            text.push(b'\n');
-            write_in_time(stream, &text)
-        });
-        if let Err(error) = answered {
-            debug!(%error, "cannot answer a client of the control socket");
-            // Without a free descriptor, accept fails at once again and again.
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-fn write_in_time(mut stream: UnixStream, bytes: &[u8]) -> io::Result<()> {
-    let deadline = Instant::now() + ANSWER_TIMEOUT;
-    for piece in bytes.chunks(PIECE) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_write_timeout(Some(left))?;
-        stream.write_all(piece)?;
-    }
-    Ok(())
 }

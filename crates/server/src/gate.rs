@@ -35,7 +35,6 @@ pub(crate) struct GateLimits {
 /// Counts the connections of all workers.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    limits: GateLimits,
     state: Mutex<State>,
     /// No connection enters: memory is short.
     refuses_all: AtomicBool,
@@ -43,6 +42,7 @@ pub(crate) struct Gate {
 
 #[derive(Debug)]
 struct State {
+    limits: GateLimits,
     connections: usize,
     by_prefix: HashMap<ClientPrefix, usize>,
     half_open: HalfOpenTable,
@@ -72,15 +72,22 @@ impl Gate {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).expect("the kernel has random bytes");
         Arc::new(Self {
-            limits,
             refuses_all: AtomicBool::new(false),
             state: Mutex::new(State {
+                limits,
                 connections: 0,
                 by_prefix: HashMap::new(),
                 half_open: HalfOpenTable::new(limits.half_open, u64::from_ne_bytes(seed)),
                 known: RecentMap::new(KNOWN_PREFIXES),
             }),
         })
+    }
+
+    /// Changes the limits. Present connections stay.
+    pub(crate) fn set_limits(&self, limits: GateLimits) {
+        let mut state = self.lock();
+        state.limits = limits;
+        state.half_open.set_limits(limits.half_open);
     }
 
     /// Returns true if the connections without a login reach a quarter of a limit. A QUIC client
@@ -112,10 +119,10 @@ impl Gate {
         let prefix = client.prefix();
         let mut state = self.lock();
         let of_prefix = state.by_prefix.get(&prefix).copied().unwrap_or(0);
-        if of_prefix >= self.limits.connections_per_prefix {
+        if of_prefix >= state.limits.connections_per_prefix {
             return Err("limits.connections_per_address");
         }
-        if state.connections >= self.limits.connections {
+        if state.connections >= state.limits.connections {
             return Err("limits.connections");
         }
         let is_known = state.known.get(&prefix).is_some();

@@ -135,6 +135,11 @@ impl HalfOpenTable {
         }
     }
 
+    /// Changes the limits. Present connections stay.
+    pub(crate) fn set_limits(&mut self, limits: HalfOpenLimits) {
+        self.limits = limits;
+    }
+
     /// Number of connections that ended for another one.
     pub(crate) fn revoked(&self) -> u64 {
         self.revoked

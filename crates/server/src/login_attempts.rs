@@ -47,13 +47,13 @@ pub(crate) enum Admission {
 /// The failed logins of the server.
 #[derive(Debug)]
 pub(crate) struct LoginAttempts {
-    lockout: Lockout,
     hasher: RandomState,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    lockout: Lockout,
     counters: Counters,
     /// The prefixes from which the users of accounts have logged in.
     known: KnownPrefixes,
@@ -73,13 +73,18 @@ impl LoginAttempts {
     /// No failed logins.
     pub(crate) fn new(lockout: Lockout) -> Self {
         Self {
-            lockout,
             hasher: RandomState::new(),
             state: Mutex::new(State {
+                lockout,
                 counters: Counters::default(),
                 known: KnownPrefixes::default(),
             }),
         }
+    }
+
+    /// Changes the lockout. Clients that are locked out stay so.
+    pub(crate) fn set_lockout(&self, lockout: Lockout) {
+        self.lock().lockout = lockout;
     }
 
     /// Decides when the server checks the password of a login. `name` is the user name as the
@@ -113,6 +118,7 @@ impl LoginAttempts {
     pub(crate) fn note_failure(&self, name: &str, client: ClientAddress, now: Instant) {
         let name = self.hash(name);
         let mut state = self.lock();
+        let lockout = state.lockout;
         for key in state.keys(name, client).all {
             let is_network = matches!(key.source, Source::Network(_));
             // Users of a shared address do not lock each other out.
@@ -123,7 +129,7 @@ impl LoginAttempts {
                 }
                 let is_counted = !is_network || counter.addresses.len() >= NETWORK_ADDRESSES;
                 if may_lock && is_counted {
-                    counter.count_for(self.lockout, now);
+                    counter.count_for(lockout, now);
                 }
             };
             state.counters.change(key, now, change);

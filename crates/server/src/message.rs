@@ -1,7 +1,8 @@
 //! Messages from other threads to a worker.
 
-use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc;
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::{Arc, mpsc};
 
 use net::{Transport, quic};
 use proto::id::ConnectionId;
@@ -9,6 +10,7 @@ use proto::notice::Notice;
 
 use crate::counters::WorkerLoad;
 use crate::gate::Permit;
+use crate::listeners::ListenerId;
 use crate::placement::Slot;
 use crate::status::ConnectionStatus;
 
@@ -23,13 +25,26 @@ pub(crate) enum Message {
     QuicClient(Box<QuicClient>),
     /// A retransmission of such a packet.
     QuicRetransmission {
-        /// Index of the QUIC listener that received the packet. It is the same on every worker.
-        listener: usize,
+        /// The QUIC listener that received the packet.
+        listener: ListenerId,
         /// The packet.
         handover: quic::Handover,
     },
     /// The connect request of an SMB Direct client, received by the first worker.
     SmbDirectClient(SmbDirectClient),
+    /// A listener to open.
+    Listen(Box<ListenRequest>),
+    /// Whether a QUIC listener accepts clients or refuses them.
+    AcceptClients {
+        /// The listener.
+        listener: ListenerId,
+        /// Whether it accepts clients.
+        accepts: bool,
+    },
+    /// A listener to close. Its TCP and SMB Direct connections stay.
+    CloseListener(ListenerId),
+    /// The configuration has changed.
+    Reconfigured,
     /// A request for the status of all connections of this worker.
     Describe(mpsc::Sender<Vec<(ConnectionId, ConnectionStatus)>>),
     /// A request for the load of this worker.
@@ -38,6 +53,31 @@ pub(crate) enum Message {
     ArmServerTimer,
     /// Accept no more connections, finish the running operations, and end.
     Stop,
+}
+
+/// A listener that a worker opens.
+#[derive(Debug)]
+pub(crate) struct ListenRequest {
+    pub(crate) id: ListenerId,
+    pub(crate) transport: Transport,
+    /// The bound address.
+    pub(crate) address: SocketAddr,
+    pub(crate) socket: ListenSocket,
+    /// Counts the users of the listener.
+    pub(crate) uses: Arc<()>,
+    /// Receives the result. Dropping it without a result means success.
+    pub(crate) answer: mpsc::Sender<io::Result<()>>,
+}
+
+/// The socket of a listener of one worker.
+#[derive(Debug)]
+pub(crate) enum ListenSocket {
+    /// The worker binds the address, which is reserved for this process.
+    Tcp,
+    /// A bound socket.
+    Quic(Arc<quic::Server>, UdpSocket),
+    /// An RDMA listener.
+    SmbDirect(Box<dyn rdma::Listener>, Arc<dyn rdma::Provider>),
 }
 
 /// A TCP connection for the worker in its slot.
@@ -53,8 +93,8 @@ pub(crate) struct AcceptedSocket {
 /// A connecting QUIC client for the worker in its slot.
 #[derive(Debug)]
 pub(crate) struct QuicClient {
-    /// Index of the QUIC listener that received the packet. It is the same on every worker.
-    pub(crate) listener: usize,
+    /// The QUIC listener that received the packet.
+    pub(crate) listener: ListenerId,
     pub(crate) handover: quic::Handover,
     /// Bytes that the client can send ahead before its login.
     pub(crate) window: u32,

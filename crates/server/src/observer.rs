@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime};
 use proto::server::SnapshotLimits;
 
 use crate::counters::{CounterTotals, WorkerLoad};
-use crate::listening::Listening;
 use crate::message::Message;
 use crate::shared::Shared;
 use crate::status::{
@@ -31,23 +30,21 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Observer {
     shared: Arc<Shared>,
-    listening: Vec<Listening>,
     since: SystemTime,
 }
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Observer")
-            .field("listening", &self.listening)
+            .field("listening", &self.shared.listeners.listening())
             .finish_non_exhaustive()
     }
 }
 
 impl Observer {
-    pub(crate) fn new(shared: Arc<Shared>, listening: Vec<Listening>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            listening,
             since: SystemTime::now(),
         }
     }
@@ -87,7 +84,8 @@ impl Observer {
     }
 
     fn server(&self, config: Option<PathBuf>, totals: TotalsStatus) -> ServerStatus {
-        let listening = self.listening.iter().map(|listening| ListeningStatus {
+        let listening = self.shared.listeners.listening().into_iter();
+        let listening = listening.map(|listening| ListeningStatus {
             transport: listening.transport.to_string(),
             address: listening.address.to_string(),
         });

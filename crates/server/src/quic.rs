@@ -4,15 +4,18 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 /// Binds a socket for each worker on one address, before any worker runs. The kernel numbers the
-/// sockets in this order. A socket without a reader would lose its packets.
+/// sockets in this order. A socket without a reader would lose its packets. `is_own`: this server
+/// has sockets there.
 pub(crate) fn bind(
     address: SocketAddr,
     workers: usize,
+    is_own: bool,
 ) -> io::Result<(SocketAddr, Vec<UdpSocket>)> {
     // First without SO_REUSEPORT: with it, two servers would share the port unnoticed.
-    let alone = bind_one(address, false)?;
-    let bound = alone.local_addr()?;
-    drop(alone);
+    let bound = match is_own {
+        true => address,
+        false => bind_one(address, false)?.local_addr()?,
+    };
     let sockets: io::Result<Vec<_>> = (0..workers).map(|_| bind_one(bound, true)).collect();
     let sockets = sockets?;
     if let [first, _, ..] = &sockets[..] {

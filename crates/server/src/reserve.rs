@@ -1,55 +1,149 @@
-//! The addresses of a server, bound before its workers start.
+//! The addresses of a server, bound before its workers listen.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use net::{Endpoint, Transport};
+use rdma::Provider;
 use tracing::info;
 
 use crate::config::{Config, ListenAddress};
 use crate::error::StartError;
-use crate::listening::Listening;
 use crate::ports::bind_when_free;
 use crate::quic;
-use crate::smbdirect::SmbDirectListeners;
+use crate::smbdirect;
 
-/// The addresses that are bound before the workers start.
-pub(crate) struct Reserved {
-    pub(crate) listening: Vec<Listening>,
-    /// TCP sockets, bound and not listening.
-    pub(crate) sockets: Vec<socket2::Socket>,
-    /// The QUIC sockets of each worker.
-    pub(crate) quic_sockets: Vec<Vec<UdpSocket>>,
-    pub(crate) smb_direct: SmbDirectListeners,
+/// An address that the configuration wants, with its port: 0 lets the kernel choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) transport: Transport,
+    pub(crate) address: SocketAddr,
 }
 
-/// Binds every address once: port 0 becomes the same port for all workers, and a used address fails
-/// before a worker starts.
+/// A bound address on which no worker listens yet.
+pub(crate) struct Reserved {
+    pub(crate) wanted: Wanted,
+    /// The address with the port that the kernel chose.
+    pub(crate) address: SocketAddr,
+    pub(crate) sockets: Sockets,
+}
+
+/// The sockets of a bound address.
+pub(crate) enum Sockets {
+    /// Bound and not listening: the workers bind the address again.
+    Tcp(socket2::Socket),
+    /// One for each worker.
+    Quic(Arc<net::quic::Server>, Vec<UdpSocket>),
+    /// For the first worker.
+    SmbDirect(Box<dyn rdma::Listener>, Arc<dyn Provider>),
+}
+
+/// The result of [`reserve`].
+pub(crate) struct Reservation {
+    /// All addresses that the configuration wants.
+    pub(crate) wanted: Vec<Wanted>,
+    /// Those without a listener.
+    pub(crate) reserved: Vec<Bound>,
+}
+
+/// As [`Reserved`], before the QUIC server exists.
+pub(crate) struct Bound {
+    pub(crate) wanted: Wanted,
+    pub(crate) address: SocketAddr,
+    sockets: BoundSockets,
+}
+
+enum BoundSockets {
+    Tcp(socket2::Socket),
+    Quic(Vec<UdpSocket>),
+    SmbDirect(Box<dyn rdma::Listener>, Arc<dyn Provider>),
+}
+
+impl Bound {
+    /// Adds the server of QUIC. `quic` is set if any address is one of QUIC.
+    pub(crate) fn with(self, quic: Option<&Arc<net::quic::Server>>) -> Reserved {
+        let sockets = match self.sockets {
+            BoundSockets::Tcp(socket) => Sockets::Tcp(socket),
+            BoundSockets::Quic(sockets) => {
+                let server = quic.expect("a server that listens for QUIC has its certificate");
+                Sockets::Quic(Arc::clone(server), sockets)
+            }
+            BoundSockets::SmbDirect(listener, provider) => Sockets::SmbDirect(listener, provider),
+        };
+        Reserved {
+            wanted: self.wanted,
+            address: self.address,
+            sockets,
+        }
+    }
+}
+
+/// The listeners that a server has already, and its provider of RDMA.
+#[derive(Default)]
+pub(crate) struct Present {
+    pub(crate) listeners: Vec<(Wanted, SocketAddr)>,
+    pub(crate) provider: Option<Arc<dyn Provider>>,
+}
+
+/// Binds every address of the configuration that has no listener yet.
 ///
 /// # Errors
 /// The first address that cannot be bound. IPv6 may be missing if no address is configured.
-pub(crate) fn reserve(config: &Config, workers: usize) -> Result<Reserved, StartError> {
-    let mut reserved = Reserved {
-        listening: Vec::new(),
-        sockets: Vec::new(),
-        quic_sockets: (0..workers).map(|_| Vec::new()).collect(),
-        smb_direct: SmbDirectListeners::open(config)?,
+pub(crate) fn reserve(
+    config: &Config,
+    workers: usize,
+    present: &Present,
+) -> Result<Reservation, StartError> {
+    let mut reserving = Reserving {
+        workers,
+        present,
+        done: Reservation {
+            wanted: Vec::new(),
+            reserved: Vec::new(),
+        },
     };
+    reserving.smb_direct(config)?;
     let endpoints = config.endpoints().into_iter();
     for endpoint in endpoints.filter(|endpoint| endpoint.transport != Transport::SmbDirect) {
-        reserved.endpoint(config, endpoint)?;
+        reserving.endpoint(config, endpoint)?;
     }
-    reserved.listening.extend(reserved.smb_direct.listening());
-    Ok(reserved)
+    Ok(reserving.done)
 }
 
-impl Reserved {
+struct Reserving<'a> {
+    workers: usize,
+    present: &'a Present,
+    done: Reservation,
+}
+
+impl Reserving<'_> {
+    fn smb_direct(&mut self, config: &Config) -> Result<(), StartError> {
+        let transport = Transport::SmbDirect;
+        let wanted = |address| Wanted { transport, address };
+        let present = self.present.listeners.iter();
+        let present: Vec<SocketAddr> = present
+            .filter(|(wanted, _)| wanted.transport == transport)
+            .map(|(wanted, _)| wanted.address)
+            .collect();
+        let opened = smbdirect::open(config, self.present.provider.as_ref(), &present)?;
+        self.done.wanted.extend(opened.kept.into_iter().map(wanted));
+        for (address, listener, provider) in opened.listeners {
+            self.add(
+                wanted(address),
+                listener.local_addr(),
+                BoundSockets::SmbDirect(listener, provider),
+            );
+        }
+        Ok(())
+    }
+
     /// Binds the addresses of one transport.
     fn endpoint(&mut self, config: &Config, endpoint: Endpoint) -> Result<(), StartError> {
         let is_default = config.server.listen.is_none();
         let mut port = endpoint.port;
         for address in &config.listen() {
-            match self.address(address, Endpoint { port, ..endpoint }) {
+            match self.address(address, endpoint, port) {
                 // The port that the kernel chose is the port of the other family, too.
                 Ok(bound) => port = bound.port(),
                 Err(error) if is_default && address.ip.is_ipv6() && is_without_ipv6(&error) => {
@@ -67,26 +161,61 @@ impl Reserved {
         Ok(())
     }
 
-    fn address(&mut self, address: &ListenAddress, endpoint: Endpoint) -> io::Result<SocketAddr> {
-        let Endpoint { transport, port } = endpoint;
-        let wanted = address.socket(port)?;
-        let bound = if transport == Transport::Quic {
-            let workers = self.quic_sockets.len();
-            let (bound, sockets) = bind_when_free(|| quic::bind(wanted, workers))?;
-            let workers = self.quic_sockets.iter_mut().zip(sockets);
-            workers.for_each(|(of_worker, socket)| of_worker.push(socket));
-            bound
-        } else {
-            let (socket, bound) = bind_when_free(|| bind_tcp(wanted))?;
-            self.sockets.push(socket);
-            bound
-        };
-        self.listening.push(Listening {
-            address: bound,
+    fn address(
+        &mut self,
+        address: &ListenAddress,
+        endpoint: Endpoint,
+        port: u16,
+    ) -> io::Result<SocketAddr> {
+        let transport = endpoint.transport;
+        let wanted = Wanted {
             transport,
+            address: address.socket(endpoint.port)?,
+        };
+        let present = self.present.listeners.iter();
+        if let Some((_, bound)) = present.clone().find(|(other, _)| *other == wanted) {
+            self.done.wanted.push(wanted);
+            return Ok(*bound);
+        }
+        let target = address.socket(port)?;
+        let is_own = present.clone().any(|(other, bound)| {
+            is_same_kind(other.transport, transport) && meets(*bound, target)
         });
+        let (bound, sockets) = if transport == Transport::Quic {
+            let bind = || quic::bind(target, self.workers, is_own);
+            let (bound, sockets) = bind_when_free(bind)?;
+            (bound, BoundSockets::Quic(sockets))
+        } else {
+            let (socket, bound) = bind_when_free(|| bind_tcp(target, is_own))?;
+            (bound, BoundSockets::Tcp(socket))
+        };
+        self.add(wanted, bound, sockets);
         Ok(bound)
     }
+
+    fn add(&mut self, wanted: Wanted, address: SocketAddr, sockets: BoundSockets) {
+        self.done.wanted.push(wanted);
+        self.done.reserved.push(Bound {
+            wanted,
+            address,
+            sockets,
+        });
+    }
+}
+
+/// Whether two transports use the same ports of the kernel.
+fn is_same_kind(one: Transport, other: Transport) -> bool {
+    (one == Transport::Quic) == (other == Transport::Quic)
+        && one != Transport::SmbDirect
+        && other != Transport::SmbDirect
+}
+
+/// Whether sockets on two addresses would receive the same clients.
+fn meets(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers = |wide: IpAddr| wide.is_unspecified() || one.ip() == other.ip();
+    one.port() == other.port()
+        && one.is_ipv4() == other.is_ipv4()
+        && (covers(one.ip()) || covers(other.ip()))
 }
 
 /// The kernel has no IPv6, or an administrator has switched it off.
@@ -96,8 +225,9 @@ fn is_without_ipv6(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL))
 }
 
-/// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed.
-fn bind_tcp(address: SocketAddr) -> io::Result<(socket2::Socket, SocketAddr)> {
+/// Binds without SO_REUSEPORT first: with it, two servers would share the port unnoticed. `is_own`:
+/// this server has a listener there.
+fn bind_tcp(address: SocketAddr, is_own: bool) -> io::Result<(socket2::Socket, SocketAddr)> {
     use socket2::{Domain, Socket, Type};
     let bind = |reuse_port: bool, address: SocketAddr| {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
@@ -110,6 +240,9 @@ fn bind_tcp(address: SocketAddr) -> io::Result<(socket2::Socket, SocketAddr)> {
         let bound = socket.local_addr()?.as_socket().expect("an IP socket");
         io::Result::Ok((socket, bound))
     };
+    if is_own {
+        return bind(true, address);
+    }
     let (alone, bound) = bind(false, address)?;
     drop(alone);
     bind(true, bound)
@@ -121,11 +254,15 @@ mod tests {
 
     use super::*;
 
-    fn listening(text: &str) -> Vec<SocketAddr> {
+    fn reserved(text: &str, present: &Present) -> Result<Reservation, StartError> {
         let config = Config::parse(Path::new("smbeam.toml"), text).expect("good");
-        let reserved = reserve(&config, 2).expect("free addresses");
-        let listening = reserved.listening.iter();
-        listening.map(|listening| listening.address).collect()
+        reserve(&config, 2, present)
+    }
+
+    fn listening(text: &str) -> Vec<SocketAddr> {
+        let reservation = reserved(text, &Present::default()).expect("free addresses");
+        let bound = reservation.reserved.iter();
+        bound.map(|bound| bound.address).collect()
     }
 
     #[test]
@@ -151,8 +288,7 @@ mod tests {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = taken.local_addr().expect("an address").port();
         let text = format!("[server]\nlisten = [\"127.0.0.1\"]\ntransports = [\"tcp:{port}\"]\n");
-        let config = Config::parse(Path::new("smbeam.toml"), &text).expect("good");
-        let failed = reserve(&config, 1)
+        let failed = reserved(&text, &Present::default())
             .map(drop)
             .expect_err("a used port")
             .to_string();
@@ -160,5 +296,28 @@ mod tests {
             failed.starts_with(&format!("cannot listen on 127.0.0.1:{port} (tcp)")),
             "{failed}"
         );
+    }
+
+    #[test]
+    fn an_address_with_a_listener_is_not_bound_again() {
+        let listen = |ip: &str, port: u16| {
+            format!("[server]\nlisten = [\"{ip}\"]\ntransports = [\"tcp:{port}\"]\n")
+        };
+        let first = reserved(&listen("0.0.0.0", 0), &Present::default()).expect("a free port");
+        let [bound] = &first.reserved[..] else {
+            panic!("one address");
+        };
+        let present = Present {
+            listeners: vec![(bound.wanted, bound.address)],
+            provider: None,
+        };
+        let again = reserved(&listen("0.0.0.0", 0), &present).expect("nothing to bind");
+        assert_eq!(again.wanted, first.wanted);
+        assert!(again.reserved.is_empty());
+        // A part of the own address is no used address.
+        let port = bound.address.port();
+        let narrow = reserved(&listen("127.0.0.1", port), &present).expect("the own port");
+        assert_eq!(narrow.reserved.len(), 1);
+        assert!(reserved(&listen("127.0.0.1", port), &Present::default()).is_err());
     }
 }

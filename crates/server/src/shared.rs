@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use auth::{AcceptorConfig, AccountChange};
-use net::TcpOptions;
+use net::Transport;
+use proto::file::ShareId;
 use proto::id::ConnectionId;
 use proto::login::AccountsRevision;
 use proto::notice::Notice;
@@ -17,16 +18,18 @@ use ring::{SendError, Sender};
 use tracing::{debug, info, warn};
 
 use crate::accounts::Accounts;
+use crate::certificate::Certificates;
 use crate::connection_id;
 use crate::counters::WorkerCounters;
 use crate::gate::Gate;
-use crate::interfaces::{self, Entry};
+use crate::interfaces;
+use crate::listeners::Listeners;
+use crate::live::{Interfaces, LiveCell};
 use crate::log::UNLIMITED;
 use crate::login_attempts::LoginAttempts;
 use crate::login_threads::LoginThreads;
 use crate::message::Message;
 use crate::placement::Placement;
-use crate::share::Shares;
 use crate::sids::Sids;
 use crate::store::Store;
 use crate::unix_account;
@@ -37,24 +40,22 @@ pub(crate) const EVENTS_PER_LOG_LINE: u64 = 100;
 /// The state that all workers share.
 pub(crate) struct Shared {
     pub(crate) core: Arc<server::Server>,
-    pub(crate) shares: Shares,
+    pub(crate) listeners: Listeners,
+    /// The certificates for QUIC.
+    pub(crate) certificates: Certificates,
+    /// The part of the configuration that changes.
+    pub(crate) live: LiveCell,
     pub(crate) accounts: Accounts,
     /// The SIDs and names of all accounts.
     pub(crate) sids: Arc<Sids>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) login_attempts: LoginAttempts,
     pub(crate) login_threads: LoginThreads,
-    pub(crate) times: Times,
     /// Bytes of pool buffers that the responses of one connection may take.
     pub(crate) answer_bytes: usize,
-    /// Limit of the memory of the process in bytes.
-    pub(crate) memory_max: usize,
-    /// Parameters of SMB Direct connections.
-    pub(crate) smb_direct: net::smbdirect::Settings,
     pub(crate) placement: Arc<Placement>,
-    /// Socket options of TCP connections.
-    pub(crate) tcp: TcpOptions,
-    pub(crate) interfaces: InterfaceConfig,
+    /// The RDMA devices. Unset if the server does not listen for SMB Direct.
+    pub(crate) rdma: OnceLock<RdmaDevices>,
     /// Zero of the core's clock.
     pub(crate) started: Instant,
     /// The mailbox of each worker. Set before the first worker starts.
@@ -67,35 +68,22 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
 }
 
-/// Input for the list of network interfaces that clients receive. \[MS-SMB2\] 3.3.5.15.11
-#[derive(Debug)]
-pub(crate) struct InterfaceConfig {
-    /// The `interfaces` of the configuration.
-    pub(crate) entries: Vec<Entry>,
-    /// The `listen` addresses of the configuration.
-    pub(crate) listen: Vec<IpAddr>,
-    /// The RDMA devices. Unset if the server does not listen for SMB Direct.
-    pub(crate) rdma: OnceLock<RdmaDevices>,
-}
-
 /// The RDMA devices that listen for SMB Direct.
 #[derive(Debug)]
 pub(crate) struct RdmaDevices {
     pub(crate) provider: Arc<dyn Provider>,
-    /// Addresses that are listened on. They may be unspecified.
-    pub(crate) listen: Vec<IpAddr>,
     /// The last list of the addresses of devices.
     pub(crate) known: Mutex<Vec<(IpAddr, Network)>>,
 }
 
 impl RdmaDevices {
-    /// Lists the devices again. Returns the addresses of listening devices; devices that leave
-    /// their port to TCP are not included.
-    fn refresh(&self) -> std::io::Result<Vec<IpAddr>> {
+    /// Lists the devices again. Returns the addresses of devices that listen on an address of
+    /// `listen`, which may be unspecified; devices that leave their port to TCP are not included.
+    fn refresh(&self, listen: &[IpAddr]) -> std::io::Result<Vec<IpAddr>> {
         let found = self.provider.addresses()?;
         let all: Vec<IpAddr> = found.iter().map(|(ip, _)| *ip).collect();
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = found;
-        Ok(interfaces::listening(all.into_iter(), &self.listen))
+        Ok(interfaces::listening(all.into_iter(), listen))
     }
 
     /// The network of the device with an address of this machine, by the last list. Without a
@@ -109,27 +97,19 @@ impl RdmaDevices {
     }
 }
 
-/// Time limits of connections.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    /// Delay before a refused login is answered.
-    pub(crate) failed_login_delay: Duration,
-    /// Limit from the first to the last byte of a frame.
-    pub(crate) frame_timeout: Duration,
-    /// Limit for running operations when the server stops or a connection ends.
-    pub(crate) shutdown_grace: Duration,
-}
-
 impl Shared {
     /// Reads the network interfaces again and passes the list to the core. It may block, because it
     /// asks the RDMA devices.
     pub(crate) fn refresh_interfaces(&self) {
-        let InterfaceConfig {
-            entries,
-            listen,
-            rdma,
-        } = &self.interfaces;
-        let rdma = rdma.get().map_or(Ok(Vec::new()), RdmaDevices::refresh);
+        let live = self.live.latest();
+        let Interfaces { entries, listen } = &live.interfaces;
+        let listening = self.listeners.listening().into_iter();
+        let rdma_listen = listening
+            .filter(|on| on.transport == Transport::SmbDirect)
+            .map(|on| on.address.ip());
+        let rdma_listen: Vec<IpAddr> = rdma_listen.collect();
+        let rdma = self.rdma.get();
+        let rdma = rdma.map_or(Ok(Vec::new()), |devices| devices.refresh(&rdma_listen));
         let rdma = rdma.unwrap_or_else(|error| {
             warn!(%error, "cannot list the RDMA devices: clients see no RDMA interfaces");
             Vec::new()
@@ -150,7 +130,12 @@ impl Shared {
     }
 
     /// Ends the sessions of an account with logins before this version of the accounts.
-    fn end_account(&self, user: &str, change: AccountChange, revision: AccountsRevision) {
+    pub(crate) fn end_account(
+        &self,
+        user: &str,
+        change: AccountChange,
+        revision: AccountsRevision,
+    ) {
         let notices = self.core.end_account(user, revision);
         let connections = notices.len();
         if connections > 0 {
@@ -200,18 +185,21 @@ impl Shared {
         }
     }
 
-    /// Starts to forward the changes that local processes make in shares to the connections that
-    /// wait for them. The file systems hold no strong reference to the server.
-    pub(crate) fn watch_shares(self: &Arc<Self>) {
+    /// Starts to forward the changes that local processes make in these shares to the connections
+    /// that wait for them. The file systems hold no strong reference to the server.
+    pub(crate) fn watch_shares(self: &Arc<Self>, opened: &[ShareId]) {
         let shared = Arc::downgrade(self);
-        self.shares.listen(move |share, events| {
-            if let Some(shared) = shared.upgrade() {
-                let notices = shared.core.local_events(shared.now(), share, events);
-                for (connection, notice) in notices {
-                    shared.notify(connection, notice);
+        self.live
+            .latest()
+            .shares
+            .listen(opened, move |share, events| {
+                if let Some(shared) = shared.upgrade() {
+                    let notices = shared.core.local_events(shared.now(), share, events);
+                    for (connection, notice) in notices {
+                        shared.notify(connection, notice);
+                    }
                 }
-            }
-        });
+            });
     }
 
     pub(crate) fn mailboxes(&self) -> &[Sender<Message>] {
@@ -229,6 +217,22 @@ impl Shared {
     /// Notifies the driver of the server that its next time-out may be earlier than before.
     pub(crate) fn arm_server_timer(&self) {
         self.send(0, Message::ArmServerTimer);
+    }
+
+    /// Sends a message to each worker.
+    pub(crate) fn send_all(&self, message: impl Fn() -> Message) {
+        for worker in 0..self.mailboxes().len() {
+            self.send(worker, message());
+        }
+    }
+
+    /// Releases the directories and addresses of a former configuration that are not in use any
+    /// more.
+    pub(crate) fn release_former(&self) {
+        if self.live.prune() {
+            self.send_all(|| Message::Reconfigured);
+        }
+        self.close_idle_listeners();
     }
 
     /// Sends a message to a worker. If its mailbox is full, the message is dropped and counted.

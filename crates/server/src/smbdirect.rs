@@ -1,6 +1,5 @@
 //! The SMB Direct listeners of a server.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -10,72 +9,67 @@ use tracing::warn;
 
 use crate::config::Config;
 use crate::error::StartError;
-use crate::listening::Listening;
 
-/// The SMB Direct listeners of a server.
+/// The SMB Direct listeners that the configuration wants.
 #[derive(Debug, Default)]
 pub(crate) struct SmbDirectListeners {
-    pub(crate) listeners: Vec<Box<dyn rdma::Listener>>,
-    /// The provider of the listeners; `None` if the server does not listen for SMB Direct.
-    pub(crate) provider: Option<Arc<dyn Provider>>,
+    /// Wanted addresses with a listener already.
+    pub(crate) kept: Vec<SocketAddr>,
+    /// New listeners, with their wanted addresses.
+    pub(crate) listeners: Vec<(SocketAddr, Box<dyn rdma::Listener>, Arc<dyn Provider>)>,
 }
 
-impl SmbDirectListeners {
-    /// Listens on every SMB Direct port of the configuration. If there are several, one must
-    /// succeed: iWARP devices share their ports with TCP, where another transport may listen.
-    pub(crate) fn open(config: &Config) -> Result<Self, StartError> {
-        let endpoints = config.endpoints().into_iter();
-        let wanted = endpoints.filter(|endpoint| endpoint.transport == Transport::SmbDirect);
-        let wanted: Vec<Endpoint> = wanted.collect();
-        if wanted.is_empty() {
-            return Ok(Self::default());
-        }
-        let provider = config.rdma().open().map_err(StartError::Rdma)?;
-        let mut listeners = Vec::new();
-        let mut failed = None;
-        for endpoint in wanted {
-            match listen(&*provider, config, endpoint) {
-                Ok(opened) => listeners.extend(opened),
-                Err((address, error)) => {
+/// Listens on every SMB Direct address of the configuration that is not `present`. If there are
+/// several, one must succeed: iWARP devices share their ports with TCP, where another transport may
+/// listen. Opens the provider, if the server has none.
+///
+/// # Errors
+/// The provider cannot be opened, or no address can be listened on.
+pub(crate) fn open(
+    config: &Config,
+    provider: Option<&Arc<dyn Provider>>,
+    present: &[SocketAddr],
+) -> Result<SmbDirectListeners, StartError> {
+    let mut opened = SmbDirectListeners::default();
+    if !config.listens_with(Transport::SmbDirect) {
+        return Ok(opened);
+    }
+    let provider = match provider {
+        Some(provider) => Arc::clone(provider),
+        None => config.rdma().open().map_err(StartError::Rdma)?,
+    };
+    let endpoints = config.endpoints().into_iter();
+    let endpoints = endpoints.filter(|endpoint| endpoint.transport == Transport::SmbDirect);
+    let mut failed = None;
+    for endpoint in endpoints {
+        for ip in addresses_for(&*provider, config, endpoint) {
+            let address = SocketAddr::new(ip, endpoint.port);
+            if present.contains(&address) {
+                opened.kept.push(address);
+                continue;
+            }
+            match provider.listen(address) {
+                Ok(listener) => {
+                    let opening = (address, listener, Arc::clone(&provider));
+                    opened.listeners.push(opening);
+                }
+                Err(error) => {
                     warn!(%address, %error, "cannot listen for SMB Direct");
                     failed = Some((address, error));
                 }
             }
         }
-        match failed {
-            Some((address, error)) if listeners.is_empty() => Err(StartError::Listen {
+    }
+    match failed {
+        Some((address, error)) if opened.kept.is_empty() && opened.listeners.is_empty() => {
+            Err(StartError::Listen {
                 address,
                 transport: Transport::SmbDirect,
                 error,
-            }),
-            _ => Ok(Self {
-                listeners,
-                provider: Some(provider),
-            }),
+            })
         }
+        _ => Ok(opened),
     }
-
-    /// The addresses of the listeners.
-    pub(crate) fn listening(&self) -> impl Iterator<Item = Listening> {
-        self.listeners.iter().map(|listener| Listening {
-            address: listener.local_addr(),
-            transport: Transport::SmbDirect,
-        })
-    }
-}
-
-fn listen(
-    provider: &dyn Provider,
-    config: &Config,
-    endpoint: Endpoint,
-) -> Result<Vec<Box<dyn rdma::Listener>>, (SocketAddr, io::Error)> {
-    let listen = |ip| {
-        let address = SocketAddr::new(ip, endpoint.port);
-        let listener = provider.listen(address);
-        listener.map_err(|error| (address, error))
-    };
-    let addresses = addresses_for(provider, config, endpoint);
-    addresses.into_iter().map(listen).collect()
 }
 
 /// The addresses of the configuration. RDMA-CM listens on `::` for both families, so `0.0.0.0`

@@ -1,63 +1,59 @@
 //! Starts and stops a server.
 
 use std::fmt;
-use std::io;
-use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use net::{Endpoint, Transport, tls};
 use proto::server::config as core;
 use proto::time::{Instant as CoreInstant, Now};
-use ring::{Io, Listener, PoolConfig, Receiver, Runtime, Sender, mailbox};
+use ring::{Io, PoolConfig, Receiver, Runtime, Sender, mailbox};
 use tracing::{error, info, warn};
 use wire::security::Sid;
 use wire::{FileTime, Guid};
 
 use crate::accounts::Accounts;
-use crate::certificate::{self, Shown};
-use crate::config::{
-    Config, IoChoice, PlacementChoice, ShareSection, SyncChoice, TransportSecurity, dialect,
-};
+use crate::certificate::{self, Certificates, Shown};
+use crate::config::{Config, IoChoice, PlacementChoice, ShareSection, SyncChoice};
+use crate::core_config::{core_config, gate_limits, lockout};
 use crate::datapath::answer_limit;
 use crate::error::StartError;
-use crate::gate::{Gate, GateLimits};
-use crate::half_open::HalfOpenLimits;
+use crate::gate::Gate;
+use crate::listeners::Listeners;
 use crate::listening::Listening;
-use crate::login_attempts::{Lockout, LoginAttempts};
+use crate::live::{Live, LiveCell};
+use crate::login_attempts::LoginAttempts;
 use crate::login_threads::LoginThreads;
 use crate::memory;
 use crate::message::Message;
 use crate::metrics;
 use crate::observer::Observer;
 use crate::placement::Placement;
-use crate::reserve::{Reserved, reserve};
-use crate::share::Shares;
-use crate::shared::{InterfaceConfig, RdmaDevices, Shared, Times};
+use crate::reload::Reloader;
+use crate::reserve::{Present, reserve};
+use crate::share::{Changed, Shares};
+use crate::shared::Shared;
 use crate::sids::Sids;
-use crate::smbdirect::{self, SmbDirectListeners};
+use crate::smbdirect;
 use crate::store::MemoryStore;
-use crate::worker::{Listeners, Worker};
+use crate::worker::Worker;
 
 /// Capacity of a worker's mailbox: more notices than there can be sessions at a time.
 const MAILBOX_LIMIT: usize = 1 << 20;
 
 /// A running server. Dropping it does not stop it: call [`stop`](Self::stop).
 pub struct Server {
-    listening: Vec<Listening>,
     mailboxes: Vec<Sender<Message>>,
     threads: Vec<JoinHandle<()>>,
-    placement: Arc<Placement>,
-    tls: Option<Arc<tls::Server>>,
     observer: Observer,
+    reloader: Reloader,
     shared: Arc<Shared>,
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("listening", &self.listening)
+            .field("listening", &self.listening())
             .finish_non_exhaustive()
     }
 }
@@ -79,67 +75,45 @@ impl Server {
         let known: Arc<dyn vfs::accounts::Accounts> = sids.clone();
         let shares = Shares::open(&config.shares, &known)?;
         log_unsynced(config);
+        let opened = shares.opened.clone();
         let shared = Arc::new(shared(config, shares, accounts, sids));
         let count = worker_count(config);
-        let Reserved {
-            listening,
-            sockets: reserved,
-            quic_sockets,
-            smb_direct,
-        } = reserve(config, count)?;
-        // Last, because it may make a file: a server that does not start leaves nothing.
-        let tls = certificate::open(config).map_err(StartError::Certificate)?;
-        if let Some(provider) = &smb_direct.provider {
-            let listen = smb_direct.listening().map(|on| on.address.ip());
-            let _ = shared.interfaces.rdma.set(RdmaDevices {
-                provider: Arc::clone(provider),
-                listen: listen.collect(),
-                known: std::sync::Mutex::default(),
-            });
-        }
-        shared.refresh_interfaces();
-        let mut smb_direct = Some(smb_direct);
-        let quic = match &tls {
-            Some(tls) => Some(quic_server(tls, config.quic.settings())?),
-            None => None,
-        };
+        let reservation = reserve(config, count, &Present::default())?;
         let (mailboxes, receivers): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mailbox(Some(MAILBOX_LIMIT))).unzip();
         let is_first = shared.mailboxes.set(mailboxes.clone()).is_ok();
         assert!(is_first, "a server is started once");
-        shared.watch_shares();
+        let reloader = Reloader::new(Arc::clone(&shared), config);
         let mut server = Self {
-            observer: Observer::new(Arc::clone(&shared), listening.clone()),
-            listening,
+            observer: Observer::new(Arc::clone(&shared)),
+            reloader,
             mailboxes,
             threads: Vec::new(),
-            placement: Arc::clone(&shared.placement),
-            tls,
             shared: Arc::clone(&shared),
         };
-        for (index, (mailbox, sockets)) in receivers.into_iter().zip(quic_sockets).enumerate() {
-            let unopened = Unopened {
-                listening: server.listening.clone(),
-                quic_server: quic.clone(),
-                quic_sockets: sockets,
-                workers: count,
-                smb_direct: smb_direct.take().unwrap_or_default(),
-            };
-            server.spawn(config, index, Arc::clone(&shared), mailbox, unopened)?;
+        for (index, mailbox) in receivers.into_iter().enumerate() {
+            server.spawn(config, index, Arc::clone(&shared), mailbox)?;
         }
-        drop(reserved);
+        // Last, because it may make a file: a server that does not start leaves nothing.
+        if let Err(error) = server.reloader.listen(config, reservation) {
+            server.stop();
+            return Err(error);
+        }
+        shared.refresh_interfaces();
+        shared.watch_shares(&opened);
         Ok(server)
     }
 
     /// Returns the addresses and ports that the server listens on.
-    pub fn listening(&self) -> &[Listening] {
-        &self.listening
+    pub fn listening(&self) -> Vec<Listening> {
+        self.shared.listeners.listening()
     }
 
     /// Returns the certificate that QUIC clients receive now; `None` if the server does not listen
     /// for QUIC.
     pub fn certificate(&self) -> Option<Shown> {
-        self.tls.as_deref().map(Shown::of)
+        let tls = self.shared.certificates.current()?;
+        Some(Shown::of(&tls))
     }
 
     /// Returns a handle that reads the status of the running server from any thread.
@@ -147,20 +121,14 @@ impl Server {
         self.observer.clone()
     }
 
-    /// Returns the number of connections of each worker thread, in the order of the workers.
-    pub fn connections(&self) -> Vec<usize> {
-        self.placement.connections()
+    /// Returns a handle that changes the configuration of the running server from any thread.
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
-    /// Reads the user file and the certificates again if they have changed, and looks up the groups
-    /// of the users with sessions. Errors are logged, and the server continues with the old
-    /// contents. The sessions of users that were removed or disabled or have another password end.
-    /// May block on look-ups.
-    pub fn reload(&self) {
-        self.shared.refresh_groups();
-        if let Some(tls) = &self.tls {
-            tls.reload();
-        }
+    /// Returns the number of connections of each worker thread, in the order of the workers.
+    pub fn connections(&self) -> Vec<usize> {
+        self.shared.placement.connections()
     }
 
     /// Stops the server: it accepts no more connections and requests, and finishes the running
@@ -184,10 +152,9 @@ impl Server {
         index: usize,
         shared: Arc<Shared>,
         mailbox: Receiver<Message>,
-        unopened: Unopened,
     ) -> Result<(), StartError> {
         let ring = ring_config(config);
-        let placement = Arc::clone(&self.placement);
+        let placement = Arc::clone(&shared.placement);
         let (ready, is_ready) = std::sync::mpsc::channel();
         let run = move || {
             let runtime = match Runtime::new(&ring) {
@@ -195,17 +162,13 @@ impl Server {
                 Err(error) => return drop(ready.send(Err(StartError::Ring(error)))),
             };
             placement.bind_worker(index);
-            let listeners = match unopened.open(&runtime, index) {
-                Ok(listeners) => listeners,
-                Err(error) => return drop(ready.send(Err(error))),
-            };
             let io = runtime.io();
             info!(worker = index, driver = ?io.driver, reason = %io.reason, "worker started");
             if ready.send(Ok(())).is_err() {
                 return;
             }
             let worker = Worker::new(runtime.handle(), index, shared);
-            runtime.block_on(worker.run(listeners, mailbox));
+            runtime.block_on(worker.run(mailbox));
         };
         let thread = thread::Builder::new()
             .name(format!("worker-{index}"))
@@ -230,36 +193,36 @@ fn log_unsynced(config: &Config) {
 /// Makes the state that all workers share. The server does not listen yet.
 pub(crate) fn shared(
     config: &Config,
-    shares: Shares,
+    shares: Changed,
     accounts: Accounts,
     sids: Arc<Sids>,
 ) -> Shared {
     let started = Instant::now();
-    let mut core = core_config(config, &shares);
+    let mut guid = [0; 16];
+    getrandom::fill(&mut guid).expect("the kernel has random bytes");
     let names = accounts.names();
-    core.name = names.netbios_computer.clone();
-    core.domain = names.netbios_domain.clone();
-    core.account_domain = Some(sids.local());
+    let first = core::Config {
+        guid: Guid(guid),
+        name: names.netbios_computer.clone(),
+        domain: names.netbios_domain.clone(),
+        account_domain: Some(sids.local()),
+        ..core::Config::default()
+    };
+    let core = core_config(config, shares.known, first);
     let core = proto::server::Server::new(core, start_time());
     Shared {
         core,
-        shares,
+        live: LiveCell::new(Live::new(config, shares.shares)),
+        listeners: Listeners::default(),
+        certificates: Certificates::default(),
         accounts,
         sids,
         gate: Gate::new(gate_limits(config)),
         login_attempts: LoginAttempts::new(lockout(config)),
         login_threads: LoginThreads::default(),
-        times: times(config),
         answer_bytes: answer_limit(pool_bytes(config)),
-        memory_max: memory::limit(config.limits.memory_max_mb),
-        smb_direct: config.smb_direct(),
         placement: placement(config),
-        tcp: config.tcp.options(),
-        interfaces: InterfaceConfig {
-            entries: config.interfaces(),
-            listen: config.listen_ips(),
-            rdma: std::sync::OnceLock::new(),
-        },
+        rdma: std::sync::OnceLock::new(),
         started,
         mailboxes: std::sync::OnceLock::new(),
         dropped_messages: 0.into(),
@@ -280,83 +243,6 @@ fn allow_descriptors() {
     if let Err(error) = setrlimit(Resource::Nofile, wanted) {
         warn!(%error, limit = ?current, "cannot raise the limit of open descriptors");
     }
-}
-
-/// The listeners of one worker before its runtime exists.
-struct Unopened {
-    listening: Vec<Listening>,
-    quic_server: Option<Arc<net::quic::Server>>,
-    quic_sockets: Vec<UdpSocket>,
-    /// Number of workers.
-    workers: usize,
-    smb_direct: SmbDirectListeners,
-}
-
-impl Unopened {
-    /// Opens the listeners of the worker with this index, on its thread.
-    fn open(self, runtime: &Runtime, index: usize) -> Result<Listeners, StartError> {
-        let tcp = listen(runtime, &self.listening)?;
-        let server = self.quic_server.as_ref();
-        let quic = match server {
-            Some(server) => open_quic(runtime, server, self.quic_sockets, index, self.workers),
-            None => Ok(Vec::new()),
-        };
-        Ok(Listeners {
-            tcp,
-            quic: quic.map_err(StartError::Quic)?,
-            smb_direct: self.smb_direct,
-        })
-    }
-}
-
-fn open_quic(
-    runtime: &Runtime,
-    server: &Arc<net::quic::Server>,
-    sockets: Vec<UdpSocket>,
-    index: usize,
-    workers: usize,
-) -> io::Result<Vec<net::quic::Listener>> {
-    let number = |count: usize| u16::try_from(count).map_err(io::Error::other);
-    let (index, workers) = (number(index)?, number(workers)?);
-    let handle = runtime.handle();
-    let open = |socket| net::quic::Listener::new(&handle, socket, server, index, workers);
-    sockets.into_iter().map(open).collect()
-}
-
-fn quic_server(
-    tls: &Arc<tls::Server>,
-    settings: net::quic::Settings,
-) -> Result<Arc<net::quic::Server>, StartError> {
-    let reset_key = tls.reset_key();
-    let tls = Arc::clone(tls);
-    let certificates = Box::new(move || tls.config());
-    net::quic::Server::new(settings, certificates, &reset_key).map_err(StartError::Quic)
-}
-
-fn listen(
-    runtime: &Runtime,
-    listening: &[Listening],
-) -> Result<Vec<(Endpoint, Listener)>, StartError> {
-    let handle = runtime.handle();
-    let open = |listening: &Listening| {
-        let Listening { address, transport } = *listening;
-        let endpoint = Endpoint {
-            transport,
-            port: address.port(),
-        };
-        match Listener::bind(&handle, address, true) {
-            Ok(listener) => Ok((endpoint, listener)),
-            Err(error) => Err(StartError::Listen {
-                address,
-                transport,
-                error,
-            }),
-        }
-    };
-    let streams = listening.iter();
-    let is_stream = |transport| matches!(transport, Transport::Tcp | Transport::Nbt);
-    let streams = streams.filter(|listening| is_stream(listening.transport));
-    streams.map(open).collect()
 }
 
 pub(crate) fn worker_count(config: &Config) -> usize {
@@ -397,33 +283,6 @@ fn pool_bytes(config: &Config) -> usize {
     memory::pool_bytes(configured, limit, worker_count(config))
 }
 
-fn gate_limits(config: &Config) -> GateLimits {
-    GateLimits {
-        connections: config.limits.connections,
-        connections_per_prefix: config.limits.connections_per_address,
-        half_open: HalfOpenLimits {
-            total: config.limits.half_open,
-            per_prefix: config.limits.half_open_per_address,
-            memory: config.limits.half_open_memory_mb << 20,
-        },
-    }
-}
-
-fn lockout(config: &Config) -> Lockout {
-    Lockout {
-        threshold: config.security.lockout_threshold,
-        duration: Duration::from_millis(config.security.lockout_duration_ms),
-    }
-}
-
-fn times(config: &Config) -> Times {
-    Times {
-        failed_login_delay: Duration::from_millis(config.security.failed_login_delay_ms),
-        frame_timeout: Duration::from_millis(config.limits.frame_timeout_ms),
-        shutdown_grace: Duration::from_millis(config.limits.shutdown_ms),
-    }
-}
-
 fn start_time() -> Now {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -432,51 +291,6 @@ fn start_time() -> Now {
     Now {
         instant: CoreInstant(Duration::ZERO),
         wall: FileTime::from_unix(seconds, since.subsec_nanos()),
-    }
-}
-
-fn core_config(config: &Config, shares: &Shares) -> core::Config {
-    let mut guid = [0; 16];
-    getrandom::fill(&mut guid).expect("the kernel has random bytes");
-    let dialect_of = |name: &str| dialect(name).expect("checked when the file was read");
-    core::Config {
-        guid: Guid(guid),
-        min_dialect: dialect_of(config.security.min_dialect.get_ref()),
-        max_dialect: dialect_of(config.security.max_dialect.get_ref()),
-        comment: config.server.comment.clone(),
-        signing_required: config.security.signing_required,
-        encryption_required: config.security.encryption_required,
-        gmac_channels: config.security.gmac_channels.into(),
-        transport_security: config.quic.transport_security == TransportSecurity::Accept,
-        multichannel: config.server.multichannel,
-        security_blob: auth::server_hint(),
-        max_read: config.limits.max_read,
-        max_write: config.limits.max_write,
-        max_transact: config.limits.max_transact,
-        limits: core::Limits {
-            credits: config.limits.credits,
-            sessions_per_connection: config.limits.sessions_per_connection,
-            channels_per_session: config.limits.channels_per_session,
-            opens_per_session: config.limits.opens_per_session,
-            logins_per_connection: config.limits.logins_per_connection,
-            connections_per_user: config.limits.connections_per_user,
-            opens_per_user: config.limits.opens_per_user,
-            pipes_per_user: config.limits.pipes_per_user,
-            watches_per_user: config.limits.watches_per_user,
-            locks_per_user: config.limits.locks_per_user,
-            leases_per_client: config.limits.leases_per_client,
-            leases: config.limits.leases,
-            oplock_break_timeout: Duration::from_millis(config.limits.break_timeout_ms),
-            disconnected_opens: config.limits.disconnected_opens,
-            disconnected_opens_per_user: config.limits.disconnected_opens_per_user,
-            durable_timeout_max: Duration::from_secs(config.limits.durable_timeout_max),
-            response_bytes: config.limits.response_memory_mb << 20,
-            frame_before_login: config.limits.frame_before_login,
-            login_timeout: Duration::from_millis(config.limits.login_timeout_ms),
-            ..core::Limits::default()
-        },
-        shares: shares.known.clone(),
-        ..core::Config::default()
     }
 }
 
@@ -495,26 +309,4 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     certificate::check(config).map_err(StartError::Certificate)?;
     metrics::load_token(&config.metrics)?;
     smbdirect::check(config)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use proto::server::config::SyncPolicy;
-
-    use super::*;
-
-    #[test]
-    fn the_core_gets_the_sizes_and_the_sync_of_the_configuration() {
-        let text = "[limits]\nmax_read = 65536\nmax_write = 131072\nmax_transact = 1048576\n\
-            [[share]]\nname = \"data\"\npath = \"/\"\nsync = \"always\"\n";
-        let config = Config::parse(Path::new("smbeam.toml"), text).expect("a good file");
-        let known: Arc<dyn vfs::accounts::Accounts> = Arc::new(vfs::accounts::UnixAccounts);
-        let shares = Shares::open(&config.shares, &known).expect("the root directory");
-        let core = core_config(&config, &shares);
-        let sizes = [core.max_read, core.max_write, core.max_transact];
-        assert_eq!(sizes, [65_536, 131_072, 1_048_576]);
-        assert_eq!(core.shares[1].sync, SyncPolicy::Always);
-    }
 }

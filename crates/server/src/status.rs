@@ -22,7 +22,7 @@ use crate::connection_id;
 pub const VERSION: u32 = 2;
 
 /// The status of a running server, which serializes to JSON.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Version of the JSON form: [`VERSION`] of the server.
     pub version: u32,
@@ -46,7 +46,7 @@ pub struct Status {
 }
 
 /// Name, version, process id and addresses of the server process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerStatus {
     /// Name of the server that clients receive.
     pub name: String,
@@ -85,7 +85,7 @@ pub struct TotalsStatus {
 }
 
 /// An address that a running server listens on, as its [`Status`] shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListeningStatus {
     /// Transport of the connections: `tcp`, `nbt`, `quic` or `smbdirect`.
     pub transport: String,
@@ -94,7 +94,7 @@ pub struct ListeningStatus {
 }
 
 /// A connection of a client, as the [`Status`] of a running server shows it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionStatus {
     /// Identifier of the connection in the status: index of its worker, a dot, and its number on
     /// the worker.
@@ -168,7 +168,7 @@ impl Protection {
 }
 
 /// Measurements of the network path of a QUIC connection, as the [`Status`] of a server shows them.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathStatus {
     /// Congestion controller of the server: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
@@ -199,7 +199,7 @@ impl From<net::quic::Path> for PathStatus {
 }
 
 /// A session (login) of a user, as the [`Status`] of a running server shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
     /// SessionId of the session, 16 hexadecimal digits.
     pub id: String,
@@ -230,7 +230,7 @@ pub struct SessionStatus {
 }
 
 /// A connection of a session to a share (a tree connect), as the [`Status`] of a server shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TreeStatus {
     /// TreeId of the connection to the share.
     pub id: u32,
@@ -239,7 +239,7 @@ pub struct TreeStatus {
 }
 
 /// An open file, directory or pipe, as the [`Status`] of a running server shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileStatus {
     /// SessionId of the session that opened the file, 16 hexadecimal digits.
     pub session: String,
@@ -272,7 +272,7 @@ pub struct FileStatus {
 
 /// A durable open file without a session, as the [`Status`] of a running server shows it. Its
 /// client lost the connection and can still reconnect to the file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DisconnectedStatus {
     /// Name of the user that opened the file.
     pub user: String,
@@ -300,7 +300,7 @@ pub struct DisconnectedCounts {
 }
 
 /// A byte-range lock on an open file, as the [`Status`] of a running server shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LockStatus {
     /// Offset of the first locked byte in the file.
     pub offset: u64,

@@ -1,22 +1,24 @@
 //! What the connections of one worker share.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::carrier::Carrier;
+use proto::file::ShareId;
 use proto::id::ConnectionId;
 use proto::server;
 use proto::time::Now;
 use proto::token::Token;
 use ring::{Handle, NoView, Personality, Signal, View, Views};
+use vfs::FileSystem;
 use wire::Status;
 
 use crate::counters::WorkerCounters;
+use crate::live::Live;
 use crate::personalities::Personalities;
-use crate::share::Shares;
 use crate::shared::Shared;
 
 /// Most mapped windows of files of one worker: 4 GiB of addresses, for which the kernel needs page
@@ -33,6 +35,9 @@ pub(crate) struct WorkerContext {
     pub(crate) shared: Arc<Shared>,
     /// The counters that this worker alone changes.
     pub(crate) counters: Arc<WorkerCounters>,
+    /// The configuration that this worker has seen last, and its generation.
+    live: RefCell<Arc<Live>>,
+    generation: Cell<u64>,
     personalities: RefCell<Personalities>,
     /// Files that are sent from the page cache without a copy in this process.
     views: RefCell<Views>,
@@ -50,6 +55,9 @@ impl WorkerContext {
         Rc::new(Self {
             handle,
             index,
+            // Before the value: a change in between is seen later.
+            generation: Cell::new(shared.live.generation()),
+            live: RefCell::new(shared.live.latest()),
             shared,
             counters,
             personalities: RefCell::default(),
@@ -62,6 +70,7 @@ impl WorkerContext {
 
     /// Makes the core of a new connection.
     pub(crate) fn new_core(&self, id: ConnectionId, carrier: Carrier) -> server::Connection {
+        self.refresh_live();
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).expect("the kernel has random bytes");
         let server = Arc::clone(&self.shared.core);
@@ -73,16 +82,38 @@ impl WorkerContext {
         self.shared.now()
     }
 
-    pub(crate) fn shares(&self) -> &Shares {
-        &self.shared.shares
+    /// Takes the latest configuration, if it has changed.
+    pub(crate) fn refresh_live(&self) {
+        let generation = self.shared.live.generation();
+        if self.generation.replace(generation) != generation {
+            let live = self.shared.live.latest();
+            self.live.replace(live);
+        }
+    }
+
+    /// The configuration that this worker has seen last.
+    pub(crate) fn live(&self) -> Ref<'_, Live> {
+        Ref::map(self.live.borrow(), |live| &**live)
+    }
+
+    /// The file system of a share.
+    pub(crate) fn file_system(&self, share: ShareId) -> Arc<dyn FileSystem> {
+        if let Some(found) = self.live.borrow().shares.find(share) {
+            return Arc::clone(found);
+        }
+        // Another worker or the core has seen a newer configuration.
+        self.refresh_live();
+        let live = self.live.borrow();
+        let found = live.shares.find(share);
+        Arc::clone(found.expect("a share has a file system before the core knows it"))
     }
 
     pub(crate) fn frame_timeout(&self) -> Duration {
-        self.shared.times.frame_timeout
+        self.live.borrow().times.frame_timeout
     }
 
     pub(crate) fn shutdown_grace(&self) -> Duration {
-        self.shared.times.shutdown_grace
+        self.live.borrow().times.shutdown_grace
     }
 
     /// A view of a file range that is in the page cache; `None` if it is not there, or if the

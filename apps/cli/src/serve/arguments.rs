@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use net::{Endpoint, Endpoints};
+use serde::Serialize;
 use smbeam_client::RdmaChoice;
-use smbeam_server::config::{IoChoice, Levels, ListenAddress, LogFormat, LogSection, unplaced};
+use smbeam_server::config::{
+    IoChoice, Layers, Levels, ListenAddress, LogFormat, LogSection, unplaced,
+};
+use toml::Value;
 
 use crate::log::LEVEL_VARIABLE;
 
@@ -14,10 +18,11 @@ use crate::log::LEVEL_VARIABLE;
 pub(crate) struct Arguments {
     /// Share this directory without a configuration, with a generated user and password (a quick
     /// share).
-    #[arg(required_unless_present = "config", conflicts_with = "config")]
+    #[arg(conflicts_with = "config")]
     pub(super) path: Option<PathBuf>,
-    /// Read this configuration file.
-    #[arg(long)]
+    /// Read this configuration file. Without a file and without a directory, the environment
+    /// variables are the configuration, such as `SMBEAM_SHARE_DATA__PATH`.
+    #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Name of the share. Default: the name of the directory.
     #[arg(long, requires = "path")]
@@ -62,6 +67,39 @@ fn parse_level(text: &str) -> Result<String, String> {
 
 fn parse_format(text: &str) -> Result<LogFormat, String> {
     text.parse()
+}
+
+/// The configuration of a server that is no quick share: its file, environment variables, and the
+/// options of the command line.
+pub(super) fn layers(arguments: &Arguments) -> Layers {
+    let mut layers = Layers::new(arguments.config.as_deref()).with_environment();
+    let mut add = |option: &str, key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            let (section, key) = key.split_once('.').expect("a full key");
+            let text = format!("[{section}]\n{key} = {value}\n");
+            layers = std::mem::take(&mut layers).with_option(option, text);
+        }
+    };
+    add("--io", "server.io", arguments.io.map(text_of));
+    let transports = arguments.transports.as_ref().map(|list| {
+        let texts = list
+            .iter()
+            .map(|endpoint| Value::String(endpoint.to_string()));
+        Value::Array(texts.collect())
+    });
+    add("--transports", "server.transports", transports);
+    let level = arguments.log_level.clone().map(Value::String);
+    add("--log-level", "log.level", level);
+    add(
+        "--log-format",
+        "log.format",
+        arguments.log_format.map(text_of),
+    );
+    layers
+}
+
+fn text_of(value: impl Serialize) -> Value {
+    Value::try_from(value).expect("an enumeration of texts")
 }
 
 /// The log as the command line and the configuration want it.

@@ -7,6 +7,7 @@ mod reload;
 mod signals;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use smbeam_server::config::{Config, LogFormat, LogSection};
@@ -17,22 +18,26 @@ use smbeam_server::{Accounts, Listening, Observer, Server, Shown, log_findings};
 use tracing::{error, info};
 
 pub(crate) use self::arguments::Arguments;
-use self::arguments::{log_section, named};
+use self::arguments::{layers, log_section};
 use self::instructions::Instructions;
 use self::quick::QuickShare;
+use self::reload::{ControlCommands, Load, Reload};
 use self::signals::{Request, Signals};
 use crate::exit::Exit;
 use crate::output;
 
 /// Runs `smbeam serve`, and reports its failure in the format of the log.
 pub(crate) fn run(arguments: &Arguments) -> Exit {
+    if !has_source(arguments) {
+        let why = "nothing to serve: give a directory, --config, or environment variables such as \
+                   SMBEAM_SHARE_DATA__PATH";
+        output::note(&format_args!("smbeam: {why}"));
+        return Exit::Usage;
+    }
     let mut log = None;
-    let served = match (&arguments.config, &arguments.path) {
-        (Some(file), _) => serve_config(arguments, file, &mut log),
-        (None, Some(path)) => serve_path(arguments, path, &mut log),
-        (None, None) => Err(anyhow::anyhow!(
-            "nothing to serve: give a directory or --config"
-        )),
+    let served = match &arguments.path {
+        Some(path) => serve_path(arguments, path, &mut log),
+        None => serve_config(arguments, &mut log),
     };
     let Err(error) = served else {
         return Exit::Success;
@@ -47,6 +52,12 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         _ => output::note(&format_args!("smbeam: {error:#}")),
     }
     Exit::of_server(&error)
+}
+
+/// Whether a directory, a file or an environment variable names something to serve.
+fn has_source(arguments: &Arguments) -> bool {
+    let layers = layers(arguments);
+    arguments.path.is_some() || layers.file().is_some() || layers.has_variables()
 }
 
 /// Whether the log is JSON, or would be.
@@ -68,25 +79,29 @@ fn json_section() -> LogSection {
     }
 }
 
-fn serve_config(arguments: &Arguments, file: &Path, log: &mut Option<Log>) -> anyhow::Result<()> {
-    let mut config = Config::load(file)?;
-    if let Some(io) = arguments.io {
-        config.server.io = io;
-    }
-    if let Some(list) = &arguments.transports {
-        config.server.transports = named(list);
-    }
-    if let Some(choice) = &arguments.rdma {
-        config.set_rdma(choice.clone());
-    }
-    config.log = log_section(arguments, config.log);
+/// Runs a server with the configuration of a file, of environment variables and of options.
+fn serve_config(arguments: &Arguments, log: &mut Option<Log>) -> anyhow::Result<()> {
+    let layers = layers(arguments);
+    let rdma = arguments.rdma.clone();
+    let load = move || {
+        let mut config = layers.load()?;
+        if let Some(choice) = &rdma {
+            config.set_rdma(choice.clone());
+        }
+        Ok(config)
+    };
+    let config = load()?;
     let log = log.insert(start_log(&config)?);
     log_findings(&config);
-    let accounts = Accounts::from_config(&config).with_context(|| file.display().to_string())?;
+    let place = || match config.file() {
+        Some(file) => file.display().to_string(),
+        None => "environment variables".to_owned(),
+    };
+    let accounts = Accounts::from_config(&config).with_context(place)?;
     let running = Running {
         log,
         config: &config,
-        keeps_level: arguments.log_level.is_some(),
+        load: Some(Arc::new(load)),
     };
     running.serve(accounts, |_| {})
 }
@@ -98,12 +113,13 @@ fn serve_path(arguments: &Arguments, path: &Path, log: &mut Option<Log>) -> anyh
     let running = Running {
         log,
         config: &share.config,
-        keeps_level: true,
+        load: None,
     };
     running.serve(accounts, |server| {
+        let listening = server.listening();
         let instructions = Instructions {
             share: &share,
-            listening: server.listening(),
+            listening: &listening,
             certificate: server.certificate(),
         };
         if log.format() == LogFormat::Json {
@@ -120,12 +136,11 @@ fn start_log(config: &Config) -> anyhow::Result<Log> {
 }
 
 /// The parts of a server that signals concern.
-#[derive(Clone, Copy)]
 struct Running<'a> {
     log: &'a Log,
     config: &'a Config,
-    /// A reload does not change the level of the log, because the command line has set it.
-    keeps_level: bool,
+    /// Reads the configuration again; `None` for a quick share.
+    load: Option<Arc<Load>>,
 }
 
 impl Running<'_> {
@@ -141,14 +156,23 @@ impl Running<'_> {
             info!(address = %metrics.address(), "serving metrics");
             metrics.server_started(server.observer(), file.clone());
         }
-        let serve_socket = |socket: ControlSocket| socket.serve(server.observer(), file);
+        let reload = Reload {
+            reloader: server.reloader(),
+            log: self.log.settings(),
+            load: self.load.clone(),
+        };
+        let commands = ControlCommands {
+            observer: server.observer(),
+            reload: reload.clone(),
+            file,
+        };
+        let serve_socket = |socket: ControlSocket| socket.serve(Arc::new(commands));
         let control = socket.map(serve_socket).transpose()?;
         started(&server);
         for request in signals.requests() {
             match request {
-                Request::Reload => {
-                    reload::reload(&server, self.log, self.config, self.keeps_level);
-                }
+                // The log has the result.
+                Request::Reload => drop(reload.run()),
                 Request::Report => report(&server.observer()),
                 Request::Stop(signal) => {
                     info!(signal, "stopping");
@@ -165,7 +189,7 @@ impl Running<'_> {
     }
 
     /// Reports addresses and certificate: as lines for people, or as events of a log in JSON.
-    fn announce(self, server: &Server) {
+    fn announce(&self, server: &Server) {
         let is_json = self.log.format() == LogFormat::Json;
         for Listening { address, transport } in server.listening() {
             if is_json {

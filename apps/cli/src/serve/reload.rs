@@ -1,32 +1,92 @@
-//! Reading the configuration again while the server runs.
+//! Reading the configuration again while the server runs: at SIGHUP, and for `smbeam reload`.
 
-use smbeam_server::config::{Config, needing_restart};
-use smbeam_server::log::Log;
-use smbeam_server::{Server, log_findings};
+use std::sync::Arc;
+
+use smbeam_server::config::{Config, ConfigError};
+use smbeam_server::control::{Commands, ReloadReport};
+use smbeam_server::log::LogSettings;
+use smbeam_server::status::Status;
+use smbeam_server::{Observer, Reloader, findings};
 use tracing::{error, info, warn};
 
-/// Applies the changes of the configuration that a running server can take, and logs the keys of
-/// the others. `started` is the configuration of the start. Users and certificates are read again
-/// in any case.
-pub(super) fn reload(server: &Server, log: &Log, started: &Config, keeps_level: bool) {
-    server.reload();
-    let Some(file) = started.file() else {
-        return info!("users and certificates read again");
-    };
-    let shown = file.display();
-    match Config::load(file) {
-        Ok(changed) => {
-            if !keeps_level && let Err(error) = log.set_levels(&changed.log) {
-                error!(%error, "cannot change the level of the log");
-            }
-            log_findings(&changed);
-            let keys = needing_restart(started, &changed);
-            if !keys.is_empty() {
-                let keys = keys.join(", ");
-                warn!(file = %shown, "restart needed for {keys}");
-            }
-            info!(file = %shown, "configuration, users and certificates read again");
+/// Reads the configuration from all its sources.
+pub(super) type Load = dyn Fn() -> Result<Config, ConfigError> + Send + Sync;
+
+/// Reads the configuration of a running server again. A clone concerns the same server.
+#[derive(Clone)]
+pub(super) struct Reload {
+    pub(super) reloader: Reloader,
+    pub(super) log: LogSettings,
+    /// `None` for a server without a configuration: only its users and certificates can change.
+    pub(super) load: Option<Arc<Load>>,
+}
+
+impl Reload {
+    /// Applies the configuration, and logs the result.
+    ///
+    /// # Errors
+    /// The reason why the configuration stays as it was.
+    pub(super) fn run(&self) -> Result<ReloadReport, String> {
+        let result = self.apply();
+        match &result {
+            Ok(report) => log(report),
+            Err(error) => error!(%error, "configuration not applied: the old one stays"),
         }
-        Err(error) => error!(%error, "cannot read the configuration again: the old one stays"),
+        result
+    }
+
+    fn apply(&self) -> Result<ReloadReport, String> {
+        let Some(load) = &self.load else {
+            self.reloader.reload_files();
+            return Ok(ReloadReport::default());
+        };
+        let config = load().map_err(|error| error.to_string())?;
+        let reloaded = self
+            .reloader
+            .reload(&config)
+            .map_err(|error| error.to_string())?;
+        // The level has been checked with the file.
+        self.log.change(&config.log)?;
+        let warnings = findings(&config).unwrap_or_default();
+        Ok(ReloadReport {
+            applied: reloaded.applied,
+            restart: reloaded.restart,
+            warnings: warnings.iter().map(ToString::to_string).collect(),
+        })
+    }
+}
+
+fn log(report: &ReloadReport) {
+    let ReloadReport {
+        applied,
+        restart,
+        warnings,
+    } = report;
+    for warning in warnings {
+        warn!("configuration: {warning}");
+    }
+    if !restart.is_empty() {
+        let keys = restart.join(", ");
+        warn!("restart needed for {keys}");
+    }
+    let applied = applied.join(", ");
+    info!(%applied, "configuration, users and certificates read again");
+}
+
+/// The requests that the control socket serves.
+pub(super) struct ControlCommands {
+    pub(super) observer: Observer,
+    pub(super) reload: Reload,
+    /// Path of the configuration file for the status.
+    pub(super) file: Option<std::path::PathBuf>,
+}
+
+impl Commands for ControlCommands {
+    fn status(&self) -> Status {
+        self.observer.status(self.file.clone())
+    }
+
+    fn reload(&self) -> Result<ReloadReport, String> {
+        self.reload.run()
     }
 }

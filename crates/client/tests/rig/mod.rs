@@ -84,7 +84,11 @@ impl Rig {
 
     /// Makes the server read its user file again.
     pub(crate) fn reload(&self) {
-        self.server.as_ref().expect("it runs").reload();
+        self.server
+            .as_ref()
+            .expect("it runs")
+            .reloader()
+            .reload_files();
     }
 
     pub(crate) fn connect(&self, options: Options) -> Result<Session, Error> {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use proto::server::config::MAX_IO;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The section `[limits]` of the configuration: limits for connections and clients.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsSection {
     /// Maximum number of connections of the server. Default: 16,384.

@@ -6,14 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::str::FromStr;
 
 use net::netlink;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Check, Config, ConfigError, unplaced};
+use super::{Check, Config, ConfigError};
 
 /// An IP address that the server listens on. A link-local IPv6 address has a zone: the network
 /// interface. The text form is `ADDRESS` or `ADDRESS%INTERFACE`. RFC 4007, 11
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
 pub struct ListenAddress {
     /// The IPv4 or IPv6 address, without its zone.
     pub ip: IpAddr,
@@ -55,6 +56,12 @@ impl TryFrom<String> for ListenAddress {
 
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
+    }
+}
+
+impl From<ListenAddress> for String {
+    fn from(address: ListenAddress) -> Self {
+        address.to_string()
     }
 }
 
@@ -115,7 +122,7 @@ impl Config {
 
 impl Check<'_> {
     pub(super) fn listen(&self, addresses: Option<&[ListenAddress]>) -> Result<(), ConfigError> {
-        let failed = |what| Err(self.error(&unplaced(()), what));
+        let failed = |what| Err(self.error_of_key("server.listen", what));
         if addresses.is_some_and(<[_]>::is_empty) {
             return failed("server.listen: the list is empty".to_owned());
         }
@@ -203,6 +210,9 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
         let error = parse("[\"nas\"]").expect_err("a name");
-        assert_eq!(error, "smbeam.toml, line 2: `nas` is not an IP address");
+        assert_eq!(
+            error,
+            "smbeam.toml, line 2: server.listen: `nas` is not an IP address"
+        );
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{Check, ConfigError, Levels, unplaced};
 
 /// The section `[log]` of the configuration: level and format of the log.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSection {
     /// Format of log lines: text or JSON. Default: text.
@@ -16,6 +17,7 @@ pub struct LogSection {
     /// Levels of the log in text form: `off`, `error`, `warn`, `info`, `debug` or `trace`, or a
     /// list with levels of single modules such as `info,smbeam_server=debug`. Default: `info`.
     /// [`Levels`] parses it.
+    #[schemars(with = "String")]
     pub level: Spanned<String>,
     /// Whether the log limits the rate of each message: it omits the lines above the limit, and a
     /// later line has their number. Default: yes.
@@ -44,7 +46,7 @@ impl Default for LogSection {
 }
 
 /// The value of `log.format`: the format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// One line of text for each event.

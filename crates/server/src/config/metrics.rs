@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{Check, ConfigError};
@@ -15,28 +16,40 @@ const TOKEN_MIN: usize = 16;
 const TOKEN_MAX: usize = 1024;
 
 /// The section `[metrics]` of the configuration: the HTTP server for metrics and health.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsSection {
     /// IP address and TCP port to listen on, such as `127.0.0.1:9445`. `None` (the default): the
     /// server does not listen. Other addresses than those of this machine need a token or
     /// `allow_remote`.
+    #[schemars(with = "Option<String>")]
     pub listen: Option<Spanned<SocketAddr>>,
     /// Token that clients must send in the header `Authorization: Bearer TOKEN`, 16 to 1024 visible
     /// ASCII characters. `None` (the default): no token, or that of `token_file`.
+    #[schemars(with = "Option<String>")]
     pub token: Option<Spanned<Token>>,
     /// Path of a file with the token; white space around it does not count. `None` (the default):
     /// no file.
+    #[schemars(with = "Option<PathBuf>")]
     pub token_file: Option<Spanned<PathBuf>>,
     /// Whether the server listens on an address of a network without a token. Every client of the
     /// network then sees the metrics, and the names of users and open files. Default: no.
     pub allow_remote: bool,
 }
 
-/// A secret of 16 to 1024 visible ASCII characters. Its debug form hides it.
-#[derive(Clone, Deserialize)]
+/// A secret of 16 to 1024 visible ASCII characters. Its debug form and its serialized form hide it.
+#[derive(Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Token(String);
+
+/// Text in place of a token.
+const HIDDEN: &str = "(hidden)";
+
+impl Serialize for Token {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(HIDDEN)
+    }
+}
 
 impl Token {
     /// Returns true if a client sent this token. The time does not depend on the position of a

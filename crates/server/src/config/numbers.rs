@@ -2,7 +2,7 @@
 
 use proto::server::config::MAX_IO;
 
-use super::{Check, Config, ConfigError, unplaced};
+use super::{Check, Config, ConfigError};
 
 /// Least memory of a worker's buffers: one buffer of each size.
 const BUFFER_MEMORY_MIN_MB: usize = 16;
@@ -108,10 +108,8 @@ impl Check<'_> {
             large if large > max => format!("at most {max}"),
             _ => return Ok(()),
         };
-        Err(self.error(
-            &unplaced(()),
-            format!("{key}: {value} is not valid: use {limit}"),
-        ))
+        let what = format!("{key}: {value} is not valid: use {limit}");
+        Err(self.error_of_key(key, what))
     }
 }
 

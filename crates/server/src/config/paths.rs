@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Config, ShareSection};
 
 /// The directory of a configuration file, as an absolute path. Links in the path stay.
-fn directory_of(file: &Path) -> PathBuf {
+pub(super) fn directory_of(file: &Path) -> PathBuf {
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     absolute.parent().unwrap_or(Path::new("/")).to_owned()
 }

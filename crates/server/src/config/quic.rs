@@ -8,7 +8,8 @@ use net::tls::{
     AccessLists, CertificateFiles, CertificateSource, ClientCertificates, ClientPolicy, Identifier,
     ServerSettings,
 };
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{Check, Config, ConfigError, unplaced};
@@ -17,16 +18,21 @@ use crate::host_name::host_name;
 /// Most entries of `allow` or `deny`. More clients need a separate certificate authority.
 const MAX_ENTRIES: usize = 65_536;
 
+/// The former name of `state_directory`, which is still valid.
+pub(super) const FORMER_KEY: &str = "state_folder";
+
 /// The section `[quic]` of the configuration: certificates of the server and of its clients, and
 /// parameters of QUIC connections.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuicSection {
     /// PEM file with the server's certificate and its chain of authorities. `None` stands for a
     /// self-signed certificate, which the server makes.
+    #[schemars(with = "Option<PathBuf>")]
     pub certificate: Option<Spanned<PathBuf>>,
     /// PEM file with the private key of the certificate. `None`: the file of the certificate has
     /// the key.
+    #[schemars(with = "Option<PathBuf>")]
     pub key: Option<Spanned<PathBuf>>,
     /// Further host names and addresses in the self-signed certificate, beside the name of the
     /// server. Default: empty.
@@ -38,15 +44,19 @@ pub struct QuicSection {
     pub state_directory: Option<PathBuf>,
     /// Whether a client must present a TLS certificate to connect. `None` (the default): the server
     /// requests no certificate.
+    #[schemars(with = "Option<ClientChoice>")]
     pub client_certificates: Option<Spanned<ClientChoice>>,
     /// PEM file with the certificate authorities that issue the certificates of clients. Required
     /// if the server requests certificates of clients; otherwise `None`.
+    #[schemars(with = "Option<PathBuf>")]
     pub client_ca: Option<Spanned<PathBuf>>,
     /// Client certificates that may connect, in the text form of [`Identifier`]. Empty (the
     /// default): all clients with a certificate of an authority in `client_ca`.
+    #[schemars(with = "Vec<String>")]
     pub allow: Vec<Spanned<String>>,
     /// Client certificates that may not connect, even if `allow` lists them. The text form is that
     /// of [`Identifier`]. Default: empty.
+    #[schemars(with = "Vec<String>")]
     pub deny: Vec<Spanned<String>>,
     /// Whether TLS replaces SMB encryption over QUIC if the client agrees. Default: no.
     pub transport_security: TransportSecurity,
@@ -62,6 +72,7 @@ pub struct QuicSection {
     /// Default: 8952.
     pub max_datagram: u16,
     /// Seconds without a packet from the client after which the connection ends. Default: 30.
+    #[schemars(with = "u64")]
     pub idle_timeout_s: Spanned<u64>,
     /// Seconds without a packet after which the server sends a PING; 0 disables it. Must be less
     /// than `idle_timeout_s`. Default: 10.
@@ -101,7 +112,7 @@ impl Default for QuicSection {
 }
 
 /// The value of `quic.client_certificates`: whether clients need a certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientChoice {
     /// The server requests no client certificates.
@@ -115,7 +126,7 @@ pub enum ClientChoice {
 
 /// The value of `quic.transport_security`: whether TLS replaces SMB encryption over QUIC, by the
 /// negotiate context SMB2_TRANSPORT_CAPABILITIES. \[MS-SMB2\] 3.3.5.4
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportSecurity {
     /// SMB encryption applies as configured to all transports.
@@ -128,7 +139,7 @@ pub enum TransportSecurity {
 
 /// The value of `quic.congestion`: congestion controller of QUIC connections, for the data that the
 /// server sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionChoice {
     /// CUBIC: reacts to loss. RFC 9438
@@ -142,7 +153,7 @@ pub enum CongestionChoice {
 
 /// The value of `quic.samba_writes`: maximum length of a WRITE that the server offers to Samba
 /// clients, which may have a slow QUIC library.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SambaWrites {
     /// The data of one packet. These clients need hours for larger writes.
@@ -321,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_former_name_of_a_key_is_accepted() {
-        let quic = parse("[quic]\nstate_folder = \"/srv/state\"\n")
+        let quic = parse(&format!("[quic]\n{FORMER_KEY} = \"/srv/state\"\n"))
             .expect("good")
             .quic;
         assert_eq!(

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use net::smbdirect::Settings;
 use rdma::Choice;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{Check, Config, ConfigError, unplaced};
@@ -18,26 +19,31 @@ const MODERATION_MAX: u32 = 1_000;
 const MODERATION_COUNT: u16 = 16;
 
 /// The section `[rdma]` of the configuration: devices and timing of SMB Direct connections.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RdmaSection {
     /// Kind of the RDMA devices: real or emulated. `None` (the default) stands for the devices of
     /// this machine.
+    #[schemars(with = "Option<RdmaProvider>")]
     pub provider: Option<Spanned<RdmaProvider>>,
     /// Directory with the sockets of emulated devices; clients on this machine must use the same
     /// directory. Required with the provider `emulated`; otherwise `None`.
     pub directory: Option<PathBuf>,
     /// Microseconds that a worker continues to poll a queue pair after its last completion before
     /// it waits for an interrupt, at most 10,000. Default: 0.
+    #[schemars(with = "u32")]
     pub busy_poll_us: Spanned<u32>,
     /// Microseconds that a completion event is delayed to report several completions at once, at
     /// most 1000; 0 for none. Default: 8.
+    #[schemars(with = "u32")]
     pub moderation_us: Spanned<u32>,
     /// Milliseconds without a message from the client before the server sends a keep-alive message.
     /// Must be more than 0. Default: 120,000.
+    #[schemars(with = "u64")]
     pub keep_alive_interval_ms: Spanned<u64>,
     /// Milliseconds that the client has to answer a keep-alive message, before the server closes
     /// the connection. Must be more than 0. Default: 5000.
+    #[schemars(with = "u64")]
     pub keep_alive_timeout_ms: Spanned<u64>,
 }
 
@@ -55,7 +61,7 @@ impl Default for RdmaSection {
 }
 
 /// The value of `rdma.provider`: the kind of the RDMA devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RdmaProvider {
     /// The RDMA devices of this machine, through librdmacm and libibverbs.

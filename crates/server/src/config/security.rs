@@ -1,13 +1,14 @@
 //! The section `[security]`: signing, encryption, dialects and failed logins.
 
 use proto::server::GmacChannels;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{Check, ConfigError, unplaced};
 
 /// The section `[security]` of the configuration: signing, encryption and dialects.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {
     /// Whether every session must sign its messages. Default: yes. Guests cannot sign, so they need
@@ -21,9 +22,11 @@ pub struct SecuritySection {
     pub encryption_required: bool,
     /// Oldest dialect that the server accepts: `2.0.2` (the default), `2.1`, `3.0`, `3.0.2` or
     /// `3.1.1`.
+    #[schemars(with = "String")]
     pub min_dialect: Spanned<String>,
     /// Newest dialect that the server accepts: `2.0.2`, `2.1`, `3.0`, `3.0.2` or `3.1.1` (the
     /// default).
+    #[schemars(with = "String")]
     pub max_dialect: Spanned<String>,
     /// Time in milliseconds that the server waits before its response to a refused login. It slows
     /// down clients that guess passwords. Default: 2000.
@@ -54,7 +57,7 @@ impl Default for SecuritySection {
 /// The value of `security.gmac_channels`: how the server protects a session that may use several
 /// connections if AES-GMAC would sign it. The connections share a key and count nonces separately,
 /// but AES-GMAC must not repeat a nonce.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GmacChoice {
     /// `encrypt`: the server encrypts the session.

@@ -1,7 +1,8 @@
 //! The section `[server]`: name, addresses and threads of the server.
 
 use net::{Endpoint, Endpoints};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -15,7 +16,7 @@ const MAX_WORKERS: usize = 1024;
 const MAX_BLOCKING_THREADS: usize = 1024;
 
 /// The section `[server]` of the configuration: name, addresses and threads of the server.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
     /// Name of the server that clients see. `None` (the default) stands for the host name of this
@@ -27,6 +28,7 @@ pub struct ServerSection {
     pub listen: Option<Vec<ListenAddress>>,
     /// Transports to listen with, each in the form `transport[:port]`: `tcp`, `nbt` (NetBIOS),
     /// `quic` or `smbdirect`. Default: `tcp`.
+    #[schemars(with = "Vec<String>")]
     pub transports: Vec<Spanned<String>>,
     /// Path of the user file, with the names and password hashes of accounts. `None` (the default):
     /// the server has no accounts.
@@ -37,12 +39,13 @@ pub struct ServerSection {
     /// Directory for what the server keeps over a restart, such as its SID. `None` (the default)
     /// stands for the directory of the system, or for that of the user.
     pub state_directory: Option<PathBuf>,
-    /// Path of the Unix socket through which other processes read the status of the server; an
-    /// empty path disables it. `None` (the default) stands for the path that
-    /// [`control::default_path`](crate::control::default_path) returns.
+    /// Path of the control socket, through which other processes read the status of the server and
+    /// reload its configuration; an empty path disables it. `None` (the default) stands for
+    /// `PID.sock` in `/run/smbeam` (root) or in `$XDG_RUNTIME_DIR/smbeam`.
     pub control_socket: Option<PathBuf>,
     /// Number of threads that serve connections, at most 1024. 0 (the default) stands for one for
     /// each processor core.
+    #[schemars(with = "usize")]
     pub workers: Spanned<usize>,
     /// I/O interface of the kernel that the workers use. Default: io_uring if it is available.
     pub io: IoChoice,
@@ -50,12 +53,14 @@ pub struct ServerSection {
     pub buffer_memory_mb: usize,
     /// Maximum number of threads that each worker uses for file operations that may block, from 1
     /// to 1024. Default: 4.
+    #[schemars(with = "usize")]
     pub blocking_threads: Spanned<usize>,
     /// Whether a session may use several connections (multichannel). Default: yes.
     pub multichannel: bool,
     /// Network interfaces that the server reports to clients for multichannel, each in the form
     /// `NAME-OR-ADDRESS[;speed=BITS][;rss]`. Empty (the default): all interfaces that the server
     /// listens on.
+    #[schemars(with = "Vec<String>")]
     pub interfaces: Vec<Spanned<String>>,
 }
 
@@ -81,7 +86,7 @@ impl Default for ServerSection {
 }
 
 /// The value of `server.io`: the I/O interface of the kernel that the workers use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IoChoice {
     /// io_uring if it is available, else epoll.
@@ -116,9 +121,11 @@ impl Check<'_> {
             list.extend(endpoints);
         }
         if let Err(error) = Endpoints::new(list) {
-            let nowhere = unplaced(String::new());
-            let last = server.transports.last().unwrap_or(&nowhere);
-            return Err(self.error(last, format!("server.transports: {error}")));
+            let what = format!("server.transports: {error}");
+            return Err(match server.transports.last() {
+                Some(last) => self.error(last, what),
+                None => self.error_of_key("server.transports", what),
+            });
         }
         for interface in &server.interfaces {
             interface

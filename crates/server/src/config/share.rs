@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use vfs::posix::SecurityAttribute;
 use wire::file_name::NameMapping;
@@ -14,14 +15,16 @@ use super::{Check, ConfigError, SyncChoice, unplaced};
 const MAX_SHARE_NAME: usize = 80;
 
 /// A section `[[share]]` of the configuration: a shared directory.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShareSection {
     /// Name of the share, by which clients connect to it. Unequal to the names of other shares, in
     /// upper or lower case.
+    #[schemars(with = "String")]
     pub name: Spanned<String>,
     /// Path of the shared directory on this machine. If the directory is missing, the server
     /// refuses clients of the share until it exists.
+    #[schemars(with = "PathBuf")]
     pub path: Spanned<PathBuf>,
     /// Whether the share is read-only: clients cannot change files. Default: no.
     #[serde(default)]
@@ -74,6 +77,7 @@ pub struct ShareSection {
     /// Name of the Unix user that all file operations on the share run as. `None` (the default)
     /// stands for the Unix account of the session's user.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub force_user: Option<Spanned<String>>,
     /// Whether the permissions of Unix also decide about the access of users (the default), or the
     /// security descriptors of files alone.
@@ -82,6 +86,7 @@ pub struct ShareSection {
     /// Name of the Unix account that owns all files and runs all operations with `acl = "windows"`,
     /// which requires it.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub service_account: Option<Spanned<String>>,
     /// The extended attribute in which the server stores security descriptors (Windows access
     /// lists) of files. Default: `security.NTACL`, which a server without CAP_SYS_ADMIN cannot
@@ -132,11 +137,51 @@ impl ShareSection {
             posix: true,
         }
     }
+
+    /// Whether another section of the configuration has the same file system: the same directory,
+    /// with the same treatment of its files. Their users and other rights may differ.
+    pub(crate) fn has_files_of(&self, other: &Self) -> bool {
+        let Self {
+            name: _,
+            path,
+            read_only: _,
+            comment: _,
+            users: _,
+            guest: _,
+            guest_unknown_users: _,
+            encryption_required: _,
+            hidden: _,
+            oplocks: _,
+            directory_leases: _,
+            durable_handles: _,
+            notify,
+            direct,
+            sync: _,
+            names,
+            force_user: _,
+            acl,
+            service_account,
+            acl_xattr,
+            access_based_enumeration,
+            large_streams,
+            posix: _,
+        } = other;
+        is_same_name(self.name.get_ref(), other.name.get_ref())
+            && self.path == *path
+            && self.notify == *notify
+            && self.direct == *direct
+            && self.names == *names
+            && self.acl == *acl
+            && self.service_account == *service_account
+            && self.acl_xattr == *acl_xattr
+            && self.access_based_enumeration == *access_based_enumeration
+            && self.large_streams == *large_streams
+    }
 }
 
 /// The value of `names` in a section `[[share]]`: treatment of Linux file names that SMB cannot
 /// transmit, such as names with a colon or with a dot at the end. See [`NameMapping`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Names {
     /// Clients see such files under mapped names.
@@ -156,7 +201,7 @@ impl From<Names> for NameMapping {
 }
 
 /// The value of `acl` in a section `[[share]]`: the rules that decide about the access of users.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AclChoice {
     /// The security descriptor of a file, and the permissions of Unix.
@@ -168,7 +213,7 @@ pub enum AclChoice {
 
 /// The value of `acl_xattr` in a section `[[share]]`: the extended attribute with the security
 /// descriptors of files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum AclXattr {
     /// `security.NTACL`, as Samba with the module acl_xattr.
     #[default]

@@ -1,11 +1,12 @@
 //! The key `sync` of a share: when written data reach stable storage.
 
 use proto::server::config::SyncPolicy;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The value of `sync` in a section `[[share]]`: the effect of FLUSH and of write-through (the flag
 /// of a WRITE, and the option with which a client opens a file).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncChoice {
     /// FLUSH and write-through have no effect: data that only the client has must survive. As
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(sync_of("sync = \"always\""), Ok(SyncChoice::Always));
         let error = sync_of("sync = \"never\"").expect_err("no value");
         assert!(
-            error.starts_with("smbeam.toml, line 4: unknown variant `never`"),
+            error.starts_with("smbeam.toml, line 4: share.sync: unknown variant `never`"),
             "{error}"
         );
     }

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use net::{KeepAlive, TcpOptions};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{Check, ConfigError, unplaced};
 
 /// The section `[tcp]` of the configuration: socket options of TCP and NetBIOS connections, and the
 /// choice of the worker thread for a new connection.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSection {
     /// Whether the kernel sends short segments at once (TCP_NODELAY). Default: yes.
@@ -19,6 +20,7 @@ pub struct TcpSection {
     pub quick_ack: bool,
     /// Seconds without data before the first keep-alive probe (TCP_KEEPIDLE); 0 disables probes.
     /// Default: 120.
+    #[schemars(with = "u64")]
     pub keep_alive_idle_s: Spanned<u64>,
     /// Seconds between keep-alive probes (TCP_KEEPINTVL). Default: 15.
     pub keep_alive_interval_s: u64,
@@ -34,7 +36,7 @@ pub struct TcpSection {
 
 /// The value of `tcp.placement`: the rule by which the server selects the worker thread for a new
 /// connection. The rule decides between the workers with the fewest connections of the same client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementChoice {
     /// The worker with the fewest connections of all clients.

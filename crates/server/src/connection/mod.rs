@@ -165,7 +165,7 @@ impl Connection {
     /// The kind of RDMA network of a connection over SMB Direct.
     fn rdma_network(&self, local: IpAddr) -> Option<String> {
         let is_rdma = self.context.transport == Transport::SmbDirect;
-        let devices = self.context.worker.shared.interfaces.rdma.get();
+        let devices = self.context.worker.shared.rdma.get();
         let network = devices.filter(|_| is_rdma)?.network(local)?;
         Some(network.to_string())
     }

@@ -162,7 +162,7 @@ impl Frames<'_> {
     async fn direct(&mut self, partial: Partial<()>) -> io::Result<()> {
         let largest = self.connection.handle().pool().largest();
         let (len, received) = (partial.message_len, partial.start());
-        let start = match self.connection.context.worker.shares().is_any_direct {
+        let start = match self.connection.context.worker.live().shares.is_any_direct {
             true => frame_start(received, len, largest),
             false => 0,
         };

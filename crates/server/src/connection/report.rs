@@ -1,7 +1,6 @@
 //! Logs the reports of the core: logins, and refusals with their reasons.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use proto::login::{Account, AccountKind};
 use proto::report::{AccessDenied, LoginRefusal, NeededAccess, Report, ShareRefusal};
@@ -58,9 +57,9 @@ impl Connection {
         if !enabled!(Level::INFO) || self.explains_denial.replace(true) {
             return;
         }
-        let shares = self.context.worker.shares();
-        let file_system = Arc::clone(shares.file_system(denied.share));
-        let share = shares.known[denied.share.0 as usize].name.clone();
+        let worker = &self.context.worker;
+        let file_system = worker.file_system(denied.share);
+        let share = worker.live().shares.name(denied.share).to_owned();
         let connection = Rc::clone(self);
         self.handle().spawn(async move {
             let explanation = move || Explanation::find(&*file_system, denied, share);

@@ -48,21 +48,21 @@ pub(crate) fn execute(
     context: &Rc<Context>,
     operation: FileOp,
 ) -> Started<impl Future<Output = Outcome> + use<>> {
-    let shares = context.worker.shares();
+    let worker = &context.worker;
     let job = match operation {
         FileOp::OnOpen(target, Operation::CopyRange(plan)) if plan.source.share != target.share => {
             Job::Copy {
-                from: Arc::clone(shares.of_open(plan.source)),
-                to: Arc::clone(shares.of_open(target)),
+                from: worker.file_system(plan.source.share),
+                to: worker.file_system(target.share),
                 target,
                 plan,
             }
         }
         operation => {
-            let file_system = shares.of_operation(&operation);
+            let file_system = worker.file_system(operation.share());
             match file_system.execute(&operation, Effort::Cached) {
                 Attempt::Done(outcome) => return Started::Done(outcome.into()),
-                Attempt::WouldBlock => Job::Execute(Arc::clone(file_system), operation),
+                Attempt::WouldBlock => Job::Execute(file_system, operation),
             }
         }
     };

@@ -40,7 +40,7 @@ pub(crate) fn authenticate(
             Ok(authenticated) => Outcome::Authenticated(authenticated),
             Err(refused) => {
                 let Refused { status, delay } = refused;
-                let delay = delay.max(context.worker.shared.times.failed_login_delay);
+                let delay = delay.max(context.worker.live().times.failed_login_delay);
                 context.handle().sleep(delay).await;
                 Outcome::Authenticated(Authenticated::Refused(status, Vec::new()))
             }

@@ -31,7 +31,7 @@ pub(crate) struct Target {
 impl Span {
     pub(super) fn of(context: &Context, plan: &ReadPlan) -> Self {
         Self {
-            file_system: Arc::clone(context.worker.shares().of_open(plan.file)),
+            file_system: context.worker.file_system(plan.file.share),
             file: plan.file,
             offset: plan.offset,
             length: plan.length as usize,
@@ -47,7 +47,7 @@ impl Target {
         through: bool,
     ) -> Self {
         Self {
-            file_system: Arc::clone(context.worker.shares().of_open(file)),
+            file_system: context.worker.file_system(file.share),
             file,
             offset,
             through,

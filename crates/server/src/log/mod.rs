@@ -12,12 +12,13 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd as _;
 use std::panic::PanicHookInfo;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::{Dispatch, error, level_filters::LevelFilter};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Layered, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -32,17 +33,44 @@ pub(crate) use self::rate::UNLIMITED;
 /// The handle of the running log of the process. Dropping it writes the queued lines, for at most
 /// one second.
 pub struct Log {
-    format: LogFormat,
-    levels: Handle<Targets, Registry>,
+    settings: LogSettings,
     queue: Queue,
     _thread: LogThread,
 }
 
+/// A handle that changes the running log of the process from any thread. A clone refers to the same
+/// log.
+#[derive(Clone)]
+pub struct LogSettings {
+    levels: Handle<Targets, Registry>,
+    rate_limited: Arc<AtomicBool>,
+    format: Arc<Mutex<LogFormat>>,
+    lines: Handle<Lines<Limited>, Limited>,
+    /// The lines of the log thread itself.
+    reports: Handle<Lines<Own>, Own>,
+    queue: Queue,
+    output: Arc<File>,
+}
+
+/// A layer that formats events and writes them.
+type Lines<S> = Box<dyn Layer<S> + Send + Sync>;
+/// The layers below the one that writes.
+type Limited = Layered<RateLimitLayer, Layered<reload::Layer<Targets, Registry>, Registry>>;
+/// The same for the events of the log thread itself.
+type Own = Layered<Targets, Registry>;
+
+impl std::fmt::Debug for LogSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogSettings")
+            .field("format", &self.format())
+            .finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let format = &self.format;
         f.debug_struct("Log")
-            .field("format", format)
+            .field("format", &self.format())
             .finish_non_exhaustive()
     }
 }
@@ -60,44 +88,76 @@ pub fn start(section: &LogSection) -> Result<Log, String> {
     let output = Arc::new(File::from(output.map_err(|error| failed(&error))?));
     let format = section.format;
     let rate_limit = Arc::new(RateLimit::default());
-    let reports = reports(format, Arc::clone(&output));
-    let (queue, thread) = LogThread::start(output, Arc::clone(&rate_limit), reports)
+    let (reports, own_lines) = reports(format, Arc::clone(&output));
+    let (queue, thread) = LogThread::start(Arc::clone(&output), Arc::clone(&rate_limit), reports)
         .map_err(|error| failed(&error))?;
     let (levels, handle) = reload::Layer::new(levels);
+    let rate_limited = Arc::new(AtomicBool::new(section.rate_limited));
+    let (written, lines) = reload::Layer::new(formatted(format, queue.clone()));
     registry()
         .with(levels)
         .with(RateLimitLayer {
             limit: rate_limit,
-            is_active: section.rate_limited,
+            is_active: Arc::clone(&rate_limited),
         })
-        .with(formatted(format, queue.clone()))
+        .with(written)
         .try_init()
         .map_err(|error| failed(&error))?;
     std::panic::set_hook(Box::new(log_panic));
-    Ok(Log {
-        format,
+    let settings = LogSettings {
         levels: handle,
+        rate_limited,
+        format: Arc::new(Mutex::new(format)),
+        lines,
+        reports: own_lines,
+        queue: queue.clone(),
+        output,
+    };
+    Ok(Log {
+        settings,
         queue,
         _thread: thread,
     })
 }
 
-impl Log {
-    /// Changes the levels of the running log to `log.level` of `section`. Other values of the
-    /// section have no effect.
+impl LogSettings {
+    /// Changes the running log to the values of `section`. Lines that wait in the queue keep their
+    /// format.
     ///
     /// # Errors
-    /// `log.level` is not valid.
-    pub fn set_levels(&self, section: &LogSection) -> Result<(), String> {
+    /// `log.level` is not valid. Then nothing has changed.
+    pub fn change(&self, section: &LogSection) -> Result<(), String> {
         let Levels(levels) = section.levels()?;
-        self.levels
-            .reload(levels)
-            .map_err(|error| error.to_string())
+        let ended = |error: reload::Error| error.to_string();
+        self.levels.reload(levels).map_err(ended)?;
+        self.rate_limited
+            .store(section.rate_limited, Ordering::Relaxed);
+        let mut format = self.format.lock().unwrap_or_else(PoisonError::into_inner);
+        if *format != section.format {
+            *format = section.format;
+            let lines = formatted(section.format, self.queue.clone());
+            self.lines.reload(lines).map_err(ended)?;
+            let own_lines = formatted(section.format, Arc::clone(&self.output));
+            self.reports.reload(own_lines).map_err(ended)?;
+        }
+        Ok(())
     }
 
-    /// Returns the format of log lines (text or JSON) with which the log was started.
+    /// Returns the format of log lines (text or JSON).
     pub fn format(&self) -> LogFormat {
-        self.format
+        *self.format.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Returns a handle that changes the log.
+    pub fn settings(&self) -> LogSettings {
+        self.settings.clone()
+    }
+
+    /// Returns the format of log lines (text or JSON).
+    pub fn format(&self) -> LogFormat {
+        self.settings.format()
     }
 
     /// Writes the text as one line of the log as it is, without time and level. It goes through the
@@ -108,7 +168,7 @@ impl Log {
 }
 
 /// The layer that formats events and writes them.
-fn formatted<S, W>(format: LogFormat, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+fn formatted<S, W>(format: LogFormat, writer: W) -> Lines<S>
 where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -130,10 +190,11 @@ where
 }
 
 /// Takes the events of the log thread itself. They do not go through the queue.
-fn reports(format: LogFormat, output: Arc<File>) -> Dispatch {
+fn reports(format: LogFormat, output: Arc<File>) -> (Dispatch, Handle<Lines<Own>, Own>) {
     // Without a filter, it would enable the events of all other threads.
     let own = Targets::new().with_target("smbeam_server::log", LevelFilter::INFO);
-    Dispatch::new(registry().with(own).with(formatted(format, output)))
+    let (lines, handle) = reload::Layer::new(formatted(format, output));
+    (Dispatch::new(registry().with(own).with(lines)), handle)
 }
 
 /// The standard hook would write to standard error, and wait for its reader.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::{Debug, Write as _};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -227,14 +228,14 @@ impl Visit for Line {
 pub(super) struct RateLimitLayer {
     pub(super) limit: std::sync::Arc<RateLimit>,
     /// Whether the limits apply (`log.rate_limited`).
-    pub(super) is_active: bool,
+    pub(super) is_active: std::sync::Arc<AtomicBool>,
 }
 
 impl<S: Subscriber> Layer<S> for RateLimitLayer {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
         let is_exempt = *metadata.level() > Level::INFO || metadata.name() == UNLIMITED;
-        if is_exempt || !self.is_active {
+        if is_exempt || !self.is_active.load(Ordering::Relaxed) {
             return true;
         }
         let mut line = Line::default();

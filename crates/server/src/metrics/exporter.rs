@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::iter;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use prometheus_client::collector::Collector;
@@ -15,6 +16,7 @@ use super::families::{self, Family};
 use super::process::Process;
 use super::share_state::ShareState;
 use crate::counters::{ConnectionKind, HistogramTotal, ShareTotals, StoreOperation};
+use crate::live::Live;
 use crate::memory;
 use crate::observer::{Observer, seconds};
 
@@ -29,6 +31,7 @@ pub(super) fn text(observer: &Observer, shares: &[ShareState]) -> String {
     let mut registry = Registry::default();
     let exporter = Exporter {
         observer: observer.clone(),
+        live: observer.shared().live.latest(),
         shares: shares.to_vec(),
     };
     registry.register_collector(Box::new(exporter));
@@ -39,10 +42,16 @@ pub(super) fn text(observer: &Observer, shares: &[ShareState]) -> String {
 }
 
 /// Collects the metrics when the registry is encoded.
-#[derive(Debug)]
 struct Exporter {
     observer: Observer,
+    live: Arc<Live>,
     shares: Vec<ShareState>,
+}
+
+impl fmt::Debug for Exporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exporter").finish_non_exhaustive()
+    }
 }
 
 impl Collector for Exporter {
@@ -104,9 +113,8 @@ impl Exporter {
     }
 
     fn share_name(&self, share: Option<ShareId>) -> &str {
-        let known = &self.observer.shared().shares.known;
-        let share = share.and_then(|ShareId(index)| known.get(index as usize));
-        share.map_or(OTHER_SHARES, |share| &share.name)
+        let name = share.and_then(|share| self.live.shares.find_name(share));
+        name.unwrap_or(OTHER_SHARES)
     }
 
     fn refusals(&self, out: &mut Output<'_>) -> fmt::Result {
@@ -189,7 +197,7 @@ impl Exporter {
             &families::MEMORY_USED,
             used.into_iter().map(|used| ([], used)),
         )?;
-        let limit = self.observer.shared().memory_max as u64;
+        let limit = self.live.memory_max as u64;
         out.gauge(&families::MEMORY_LIMIT, limit)
     }
 }

@@ -113,7 +113,7 @@ impl Health {
         let check = lock(&self.check);
         let mut states = check.results.clone();
         if check.is_running {
-            let names = share_state::names(observer).skip(states.len());
+            let names = share_state::names(observer).into_iter().skip(states.len());
             states.extend(names.enumerate().map(|(index, name)| ShareState {
                 name,
                 is_available: false,

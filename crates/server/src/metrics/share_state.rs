@@ -16,27 +16,25 @@ pub(super) struct ShareState {
     pub(super) reason: Option<String>,
 }
 
-/// The names of the shares of files, in the order of [`check`].
-pub(super) fn names(observer: &Observer) -> impl Iterator<Item = String> {
-    let shares = observer.shared().shares.of_files();
-    shares.map(|(share, _)| share.name.clone())
+/// The names of the shares, in the order of [`check`].
+pub(super) fn names(observer: &Observer) -> Vec<String> {
+    let live = observer.shared().live.latest();
+    live.shares
+        .current()
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }
 
-/// Opens the directory of each share of files, and calls `note` with each result. Blocks the
-/// thread, for a long time if a network file system does not answer.
+/// Opens the directory of each share, and calls `note` with each result. Blocks the thread, for a
+/// long time if a network file system does not answer.
 pub(super) fn check(observer: &Observer, mut note: impl FnMut(ShareState)) {
-    for (share, file_system) in observer.shared().shares.of_files() {
-        note(match file_system.check_root() {
-            Ok(()) => ShareState {
-                name: share.name.clone(),
-                is_available: true,
-                reason: None,
-            },
-            Err(error) => ShareState {
-                name: share.name.clone(),
-                is_available: false,
-                reason: Some(error.to_string()),
-            },
+    let live = observer.shared().live.latest();
+    for (name, file_system) in live.shares.current() {
+        let checked = file_system.check_root();
+        note(ShareState {
+            name: name.to_owned(),
+            is_available: checked.is_ok(),
+            reason: checked.err().map(|error| error.to_string()),
         });
     }
 }

@@ -12,10 +12,11 @@ impl Worker {
     /// Measures the memory every second. Runs on one worker until the worker ends.
     pub(super) async fn watch_memory(self: Rc<Self>) {
         let shared = Rc::clone(&self.context).shared.clone();
-        let (ledger, limit) = (shared.core.ledger(), shared.memory_max);
+        let ledger = shared.core.ledger();
         let mut before = Shortage::None;
         loop {
             self.handle().sleep(memory::INTERVAL).await;
+            let limit = shared.live.latest().memory_max;
             if let Some(used) = memory::used() {
                 let shortage = memory::shortage(used, limit);
                 ledger.set_shortage(shortage);

@@ -1,5 +1,7 @@
 //! A worker: one thread with its ring, its listeners and its connections.
 
+mod accepting;
+mod listen;
 mod memory;
 mod quic;
 mod reclaim;
@@ -14,10 +16,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{Endpoint, Transport};
+use net::Transport;
 use proto::id::ConnectionId;
 use proto::notice::Notice;
-use ring::{Handle, Listener, Receiver, Signal};
+use ring::{Handle, Receiver, Signal};
 use tracing::{error, warn};
 
 use crate::client_address::ClientAddress;
@@ -25,12 +27,13 @@ use crate::connection::Connection;
 use crate::connection_id;
 use crate::counters::{RefusedConnection, WorkerLoad};
 use crate::gate::Permit;
+use crate::listeners::ListenerId;
 use crate::message::Message;
 use crate::placement::Slot;
 use crate::shared::{EVENTS_PER_LOG_LINE, Shared};
-use crate::smbdirect::SmbDirectListeners;
 use crate::status::ConnectionStatus;
 use crate::worker_context::WorkerContext;
+use accepting::Accepting;
 use server_driver::ServerDriver;
 
 /// Time between two reads of the network interfaces.
@@ -41,20 +44,10 @@ const USERS_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of checks of the user file between two look-ups of the groups of users: five minutes.
 const GROUPS_ROUNDS: u32 = 300;
 
-/// The listeners of one worker.
-pub(crate) struct Listeners {
-    /// TCP listeners, for direct TCP and NetBIOS.
-    pub(crate) tcp: Vec<(Endpoint, Listener)>,
-    /// QUIC listeners, in the same order on every worker.
-    pub(crate) quic: Vec<net::quic::Listener>,
-    /// SMB Direct listeners: the first worker has all of them.
-    pub(crate) smb_direct: SmbDirectListeners,
-}
-
 /// One worker, on its own thread.
 pub(crate) struct Worker {
     context: Rc<WorkerContext>,
-    quic_listeners: RefCell<Vec<net::quic::Listener>>,
+    listeners: RefCell<BTreeMap<ListenerId, Accepting>>,
     connections: RefCell<BTreeMap<ConnectionId, Rc<Connection>>>,
     /// Number of the last connection.
     last_connection: Cell<u64>,
@@ -70,7 +63,7 @@ impl Worker {
     pub(crate) fn new(handle: Handle, index: usize, shared: Arc<Shared>) -> Rc<Self> {
         Rc::new(Self {
             context: WorkerContext::new(handle, index, shared),
-            quic_listeners: RefCell::default(),
+            listeners: RefCell::default(),
             connections: RefCell::default(),
             last_connection: Cell::new(0),
             refused: Cell::new(0),
@@ -80,8 +73,8 @@ impl Worker {
     }
 
     /// Serves until the server stops.
-    pub(crate) async fn run(self: Rc<Self>, listeners: Listeners, mut mailbox: Receiver<Message>) {
-        let tasks = self.start_tasks(listeners);
+    pub(crate) async fn run(self: Rc<Self>, mut mailbox: Receiver<Message>) {
+        let tasks = self.start_tasks();
         let server_driver = ServerDriver::new(Rc::clone(&self.context));
         while let Some(message) = mailbox.recv().await {
             match message {
@@ -92,6 +85,12 @@ impl Worker {
                     self.drop_retransmission(listener, handover);
                 }
                 Message::SmbDirectClient(client) => self.serve_smb_direct(client),
+                Message::Listen(request) => self.listen(*request),
+                Message::AcceptClients { listener, accepts } => {
+                    self.accept_clients(listener, accepts);
+                }
+                Message::CloseListener(listener) => self.close_listener(listener),
+                Message::Reconfigured => self.context.refresh_live(),
                 Message::Describe(reply) => {
                     // The requester may have given up.
                     let _ = reply.send(self.describe());
@@ -104,6 +103,7 @@ impl Worker {
             }
         }
         tasks.iter().for_each(ring::JoinHandle::abort);
+        self.stop_accepting();
         self.context.stopping.raise();
         let grace = self.context.shutdown_grace();
         let all_ended = self.handle().timeout(grace, self.all_disconnected());
@@ -117,29 +117,9 @@ impl Worker {
         self.close_quic_listeners().await;
     }
 
-    /// Starts the tasks that accept connections and that update the list of interfaces.
-    fn start_tasks(self: &Rc<Self>, listeners: Listeners) -> Vec<ring::JoinHandle<()>> {
-        let Listeners {
-            tcp,
-            quic,
-            smb_direct,
-        } = listeners;
+    /// Starts the tasks that run until the server stops.
+    fn start_tasks(self: &Rc<Self>) -> Vec<ring::JoinHandle<()>> {
         let mut tasks = Vec::new();
-        for (endpoint, listener) in tcp {
-            let accepting = Rc::clone(self).accept_tcp(endpoint.transport, listener);
-            tasks.push(self.handle().spawn(accepting));
-        }
-        for (index, listener) in quic.iter().enumerate() {
-            let accepting = Rc::clone(self).accept_quic(index, listener.clone());
-            tasks.push(self.handle().spawn(accepting));
-        }
-        *self.quic_listeners.borrow_mut() = quic;
-        if let Some(provider) = smb_direct.provider {
-            for listener in smb_direct.listeners {
-                let accepting = Rc::clone(self).accept_smb_direct(listener, Arc::clone(&provider));
-                tasks.push(self.handle().spawn(accepting));
-            }
-        }
         let reclaiming = Rc::clone(self).reclaim_memory();
         tasks.push(self.handle().spawn(reclaiming));
         if self.context.index == 0 {
@@ -204,34 +184,34 @@ impl Worker {
     }
 
     /// Reads the user file each time it has changed, and looks up the groups of users every five
-    /// minutes. The sessions of changed accounts end also if no client logs in.
+    /// minutes. The sessions of changed accounts end also if no client logs in. Releases the
+    /// directories and addresses of a former configuration that are not in use any more.
     async fn watch_accounts(self: Rc<Self>) {
         let shared = self.shared();
-        let rounds = match shared.accounts.can_change() {
-            true => GROUPS_ROUNDS,
-            false => 1,
-        };
-        let interval = USERS_INTERVAL * (GROUPS_ROUNDS / rounds);
-        for round in (1..=rounds).cycle() {
-            self.handle().sleep(interval).await;
+        for round in (1..=GROUPS_ROUNDS).cycle() {
+            self.handle().sleep(USERS_INTERVAL).await;
             let work = Arc::clone(shared);
-            let check = move || match round == rounds {
-                true => work.refresh_groups(),
-                false => drop(work.current_accounts()),
+            let check = move || {
+                match round == GROUPS_ROUNDS {
+                    true => work.refresh_groups(),
+                    false => drop(work.current_accounts()),
+                }
+                work.release_former();
             };
             // If too many logins wait, the next round does it.
             let _ = shared.login_threads.run(check).await;
         }
     }
 
-    /// Serves a connection after the handshake of its transport.
+    /// Serves a connection after the handshake of its transport. `uses` counts the connection for
+    /// its listener.
     fn serve(
         self: &Rc<Self>,
         transport: Transport,
         stream: net::Stream,
         peer: SocketAddr,
-        permit: Permit,
-        slot: Slot,
+        (permit, slot): (Permit, Slot),
+        uses: Option<Arc<()>>,
     ) {
         self.last_connection.set(self.last_connection.get() + 1);
         self.context.counters.count_accepted(transport);
@@ -254,7 +234,7 @@ impl Worker {
             }
             worker.connections.borrow_mut().remove(&id);
             worker.disconnected.raise();
-            drop(slot);
+            drop((slot, uses));
         });
     }
 

@@ -4,15 +4,18 @@ use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::Transport;
-use net::quic::{Handover, Incoming, Listener, ListenerEvent};
+use net::quic::{Handover, Incoming, ListenerEvent};
 use tracing::{debug, warn};
 
 use super::Worker;
+use super::accepting::QuicAccepting;
 use crate::client_address::ClientAddress;
 use crate::gate::Permit;
+use crate::listeners::ListenerId;
 use crate::message::{Message, QuicClient};
 use crate::placement::Slot;
 use crate::shared::EVENTS_PER_LOG_LINE;
@@ -31,13 +34,14 @@ const SHORT_WINDOW: u32 = 64 << 10;
 const STATE_BYTES: usize = 64 << 10;
 
 impl Worker {
-    /// Decides about all clients that connect to a socket. `index` is the index of the listener.
-    pub(super) async fn accept_quic(self: Rc<Self>, index: usize, listener: Listener) {
+    /// Decides about all clients that connect to a socket.
+    pub(super) async fn accept_quic(self: Rc<Self>, id: ListenerId, quic: QuicAccepting) {
         loop {
-            match listener.next_event().await {
-                ListenerEvent::Incoming(incoming) => self.place_quic(index, incoming),
+            match quic.listener.next_event().await {
+                ListenerEvent::Incoming(incoming) if !quic.accepts.get() => incoming.refuse(),
+                ListenerEvent::Incoming(incoming) => self.place_quic(id, &quic, incoming),
                 ListenerEvent::Retransmission(worker, handover) => {
-                    let listener = index;
+                    let listener = id;
                     let message = Message::QuicRetransmission { listener, handover };
                     self.shared().send(worker, message);
                 }
@@ -46,7 +50,7 @@ impl Worker {
     }
 
     /// Checks the limits, and passes the client to its worker.
-    fn place_quic(self: &Rc<Self>, listener: usize, incoming: Incoming) {
+    fn place_quic(self: &Rc<Self>, listener: ListenerId, quic: &QuicAccepting, incoming: Incoming) {
         let peer = incoming.peer();
         let client = ClientAddress::from(peer);
         let (gate, placement) = (&self.shared().gate, &self.shared().placement);
@@ -68,7 +72,7 @@ impl Worker {
         let slot = placement.take(client.ip(), self.context.index, None);
         let worker = slot.worker;
         if worker == self.context.index {
-            return self.serve_quic(incoming, window, permit, slot);
+            return self.serve_quic(incoming, window, (permit, slot), &quic.uses);
         }
         match incoming.hand_over(worker) {
             Ok(handover) => {
@@ -82,7 +86,7 @@ impl Worker {
                 let message = Message::QuicClient(Box::new(client));
                 self.shared().send(worker, message);
             }
-            Err(incoming) => self.serve_quic(incoming, window, permit, slot),
+            Err(incoming) => self.serve_quic(incoming, window, (permit, slot), &quic.uses),
         }
     }
 
@@ -95,26 +99,33 @@ impl Worker {
             permit,
             slot,
         } = client;
-        if let Some(incoming) = self.take_over(listener, handover) {
-            self.serve_quic(incoming, window, permit, slot);
+        // It fails if the listener has closed meanwhile.
+        let Some(quic) = self.quic_listener(listener) else {
+            return;
+        };
+        if let Some(incoming) = quic.listener.take_over(handover) {
+            self.serve_quic(incoming, window, (permit, slot), &quic.uses);
         }
     }
 
     /// Gives a retransmitted first packet to the connection that it belongs to.
-    pub(super) fn drop_retransmission(&self, listener: usize, handover: Handover) {
+    pub(super) fn drop_retransmission(&self, listener: ListenerId, handover: Handover) {
         // If there is no such connection, it was refused or has ended.
-        drop(self.take_over(listener, handover));
-    }
-
-    fn take_over(&self, listener: usize, handover: Handover) -> Option<Incoming> {
-        let listener = self.quic_listeners.borrow().get(listener).cloned();
-        listener?.take_over(handover)
+        if let Some(quic) = self.quic_listener(listener) {
+            drop(quic.listener.take_over(handover));
+        }
     }
 
     /// Runs the handshake, then serves the connection. The client can send `window` bytes ahead
     /// before its login.
-    fn serve_quic(self: &Rc<Self>, incoming: Incoming, window: u32, permit: Permit, slot: Slot) {
-        let worker = Rc::clone(self);
+    fn serve_quic(
+        self: &Rc<Self>,
+        incoming: Incoming,
+        window: u32,
+        (permit, slot): (Permit, Slot),
+        uses: &Arc<()>,
+    ) {
+        let (worker, uses) = (Rc::clone(self), Arc::clone(uses));
         self.handle().spawn(async move {
             let peer = incoming.peer();
             let failed = |error: &io::Error| worker.log_failed_handshake(peer, error);
@@ -125,7 +136,10 @@ impl Worker {
             };
             match accepted {
                 Ok(Ok(_)) if worker.context.stopping.is_raised() => {}
-                Ok(Ok(stream)) => worker.serve(Transport::Quic, stream, peer, permit, slot),
+                Ok(Ok(stream)) => {
+                    let transport = Transport::Quic;
+                    worker.serve(transport, stream, peer, (permit, slot), Some(uses));
+                }
                 // Logged by the closure.
                 Ok(Err(_)) => {}
                 Err(_) => worker.log_failed_handshake(peer, &"it took too long"),
@@ -142,22 +156,6 @@ impl Worker {
             warn!(%peer, %reason, failed = failed + 1, "QUIC handshakes failed");
         } else {
             debug!(%peer, %reason, "a QUIC handshake failed");
-        }
-    }
-
-    /// Accepts no more clients, and waits until the closing packets are sent.
-    pub(super) async fn close_quic_listeners(&self) {
-        let listeners = self.quic_listeners.borrow().clone();
-        for listener in listeners {
-            let grace = self.context.shutdown_grace();
-            if self
-                .handle()
-                .timeout(grace, listener.close())
-                .await
-                .is_err()
-            {
-                warn!("cannot close all QUIC connections in time: clients will time out");
-            }
         }
     }
 }

@@ -88,7 +88,7 @@ impl ServerDriver {
     }
 
     fn file(self: &Rc<Self>, op: OpId, operation: FileOp) {
-        let file_system = Arc::clone(self.worker.shares().of_operation(&operation));
+        let file_system = self.worker.file_system(operation.share());
         let handle = self.worker.handle.clone();
         self.run(op, async move {
             if let Attempt::Done(outcome) = file_system.execute(&operation, Effort::Cached) {

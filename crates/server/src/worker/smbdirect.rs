@@ -100,8 +100,8 @@ impl Worker {
         let peer = request.peer_addr();
         let worker = Rc::clone(self);
         self.handle().spawn(async move {
-            let settings = &worker.shared().smb_direct;
-            let accepting = Stream::accept(worker.handle(), request, settings);
+            let settings = worker.context.live().smb_direct;
+            let accepting = Stream::accept(worker.handle(), request, &settings);
             let Some(accepted) = permit.unless_revoked(peer, accepting).await else {
                 return;
             };
@@ -109,7 +109,7 @@ impl Worker {
                 Ok(_) if worker.context.stopping.is_raised() => {}
                 Ok(stream) => {
                     let transport = Transport::SmbDirect;
-                    worker.serve(transport, stream.into(), peer, permit, slot);
+                    worker.serve(transport, stream.into(), peer, (permit, slot), None);
                 }
                 Err(error) => debug!(%peer, %error, "cannot negotiate SMB Direct"),
             }

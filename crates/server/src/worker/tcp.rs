@@ -61,13 +61,14 @@ impl Worker {
             slot,
         } = accepted;
         // It also fails if the peer has disconnected. Then the first receive ends the connection.
-        if let Err(error) = self.shared().tcp.apply(&socket) {
+        let options = self.context.live().tcp.clone();
+        if let Err(error) = options.apply(&socket) {
             debug!(%error, %peer, "cannot set the TCP options of a connection");
         }
         let stream = match ring::Stream::new(self.handle(), socket) {
             Ok(stream) => net::Stream::from(stream),
             Err(error) => return warn!(%error, %peer, "disconnecting: cannot start I/O"),
         };
-        self.serve(transport, stream, peer, permit, slot);
+        self.serve(transport, stream, peer, (permit, slot), None);
     }
 }

@@ -25,7 +25,7 @@ fn observer() -> Observer {
     let shares = Shares::open(&config.shares, &known).expect("the root directory");
     let shared = start::shared(&config, shares, accounts, sids);
     assert!(shared.mailboxes.set(Vec::new()).is_ok());
-    Observer::new(Arc::new(shared), Vec::new())
+    Observer::new(Arc::new(shared))
 }
 
 /// The name of a family in expressions.
