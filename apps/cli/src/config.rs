@@ -1,6 +1,7 @@
 //! `smbeam config`: works with configuration files.
 
 mod remote;
+mod show;
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use smbeam_server::Finding;
-use smbeam_server::config::{Config, ConfigError};
+use smbeam_server::config::{Config, ConfigError, Layers};
 
 use crate::exit::Exit;
 use crate::output::{self, Lines};
@@ -19,6 +20,13 @@ pub(crate) enum Command {
     /// Check a configuration file: report errors, and settings with which users or guests cannot
     /// log in (warnings).
     Check(Check),
+    /// Show the values that are in effect, and the origin of each: the default, a line of a file,
+    /// an environment variable.
+    Show(show::Show),
+    /// Print the JSON schema of configuration files, for editors.
+    Schema,
+    /// Print an example of a configuration file, with all keys.
+    Example,
     /// Show, add and remove named remotes, in ~/.config/smbeam/config.toml.
     #[command(subcommand)]
     Remote(remote::Command),
@@ -42,6 +50,9 @@ pub(crate) struct Check {
 pub(crate) fn run(command: &Command) -> Exit {
     match command {
         Command::Check(check) => check.run(),
+        Command::Show(show) => show.run(),
+        Command::Schema => show::print_schema(),
+        Command::Example => show::print_example(),
         Command::Remote(command) => remote::run(command),
     }
 }
@@ -49,6 +60,8 @@ pub(crate) fn run(command: &Command) -> Exit {
 /// A mistake that prevents the start of a server, with its exit code.
 struct Mistake {
     exit: Exit,
+    /// The file with the mistake, if a line of it is known.
+    file: Option<PathBuf>,
     line: Option<usize>,
     reason: String,
     /// The text for people.
@@ -87,7 +100,12 @@ impl Check {
 
     fn report_mistake(&self, mistake: &Mistake) -> Exit {
         if self.json {
-            let error = json!({ "key": null, "line": mistake.line, "message": mistake.reason });
+            let error = json!({
+                "key": null,
+                "file": mistake.file,
+                "line": mistake.line,
+                "message": mistake.reason,
+            });
             output::line(&json!({
                 "file": self.file,
                 "good": false,
@@ -148,7 +166,8 @@ impl Check {
 /// Reads the file, opens everything that a server opens except its addresses, and finds settings
 /// that do not do what they seem to do.
 fn examine(file: &Path) -> Result<(Config, Vec<Finding>), Mistake> {
-    let config = Config::load(file).map_err(|error| mistake(&error.into()))?;
+    let layers = Layers::new(Some(file)).with_environment();
+    let config = layers.load().map_err(|error| mistake(&error.into()))?;
     // A valid configuration can still cause log lines, for example about certificates.
     let log = smbeam_server::log::start(&config.log);
     let _log = log.map_err(|reason| mistake(&anyhow::Error::msg(reason)))?;
@@ -169,6 +188,7 @@ fn mistake(error: &anyhow::Error) -> Mistake {
     let of_config = error.downcast_ref::<ConfigError>();
     Mistake {
         exit,
+        file: of_config.and_then(ConfigError::file),
         line: of_config.and_then(ConfigError::line),
         reason: match of_config {
             Some(error) => error.reason().to_owned(),

@@ -1,4 +1,7 @@
-//! `smbeam man`: the manual pages, one per command, generated from the help.
+//! `smbeam man`: the manual pages, one per command, generated from the help, and one of the
+//! configuration file.
+
+mod configuration;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +27,9 @@ pub(crate) fn run(arguments: &Arguments, command: Command) -> anyhow::Result<()>
     let command = command.after_long_help(None::<&str>);
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    write(directory, &command, "smbeam")
+    write(directory, &command, "smbeam")?;
+    let path = directory.join("smbeam.toml.5");
+    fs::write(&path, configuration::page()).with_context(|| path.display().to_string())
 }
 
 fn write(directory: &Path, command: &Command, name: &str) -> anyhow::Result<()> {
