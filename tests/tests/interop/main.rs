@@ -39,6 +39,7 @@ mod client_reports_errors;
 mod client_sees_changes;
 mod client_uses_many_channels;
 mod client_works_with_other_servers;
+mod configuration_reloads_under_load;
 mod data_reach_the_disk_as_configured;
 mod descriptors_decide_alone;
 mod direct_shares_keep_every_byte;
@@ -141,6 +142,7 @@ const MODULES: &[Module] = modules! {
     client_sees_changes;
     client_uses_many_channels: every_transport;
     client_works_with_other_servers;
+    configuration_reloads_under_load;
     data_reach_the_disk_as_configured;
     disk_quotas_are_shown;
     directories_move_between_servers;
