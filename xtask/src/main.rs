@@ -6,6 +6,7 @@ mod crates;
 mod demo;
 mod host;
 mod lab;
+mod package;
 mod process;
 mod soak;
 mod table;
@@ -25,6 +26,7 @@ usage: cargo xtask COMMAND
   test rdma               both ends against real peers over RDMA, in a virtual machine
   torture [NAME]...       every test of smbtorture on ext4 and btrfs, with the score beside Samba's
   soak [--hours N]        many seeds, each fuzz target in turn, large files; recorded
+  package [NAME]...       packages of Debian and RPM, archive, container image, bill of materials
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
   lab                     build the peers that the tests talk to, in a cache directory
   lab rdma                add a guest with RDMA devices and a kernel built from source
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         "bench-compare" => bench::run(rest),
         "lab" => lab::run(rest),
         "torture" => torture::run(rest),
+        "package" => package::run(rest),
         _ => {
             println!("{USAGE}");
             return ExitCode::from(if command == "help" { 0 } else { 2 });
