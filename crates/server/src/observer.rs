@@ -115,6 +115,11 @@ impl Observer {
         }
     }
 
+    /// Returns whether all workers answer. Blocks the thread for two seconds at most.
+    pub fn all_workers_answer(&self) -> bool {
+        self.load().1 == 0
+    }
+
     /// The counters of all workers.
     pub(crate) fn counters(&self) -> CounterTotals<'_> {
         CounterTotals(&self.shared.counters)

@@ -79,6 +79,7 @@ mod quic_peers_that_misbehave;
 mod rdma_peers;
 mod reported_faults_stay_fixed;
 mod rig;
+mod service_managers_are_informed;
 mod shares_are_listed;
 mod smbclient_negotiates;
 mod smbclient_restores_its_backup;
@@ -181,6 +182,7 @@ const MODULES: &[Module] = modules! {
     quic_peers_that_misbehave;
     rdma_peers;
     reported_faults_stay_fixed;
+    service_managers_are_informed;
     shares_are_listed;
     smbclient_negotiates;
     smbclient_restores_its_backup;

@@ -4,6 +4,7 @@ mod arguments;
 mod instructions;
 mod quick;
 mod reload;
+mod service;
 mod signals;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ use self::arguments::{layers, log_section};
 use self::instructions::Instructions;
 use self::quick::QuickShare;
 use self::reload::{ControlCommands, Load, Reload};
+use self::service::Service;
 use self::signals::{Request, Signals};
 use crate::exit::Exit;
 use crate::output;
@@ -169,10 +171,11 @@ impl Running<'_> {
         let serve_socket = |socket: ControlSocket| socket.serve(Arc::new(commands));
         let control = socket.map(serve_socket).transpose()?;
         started(&server);
+        let service = Service::ready(&server.observer(), &summary(&server));
         for request in signals.requests() {
             match request {
                 // The log has the result.
-                Request::Reload => drop(reload.run()),
+                Request::Reload => service.reload(|| drop(reload.run())),
                 Request::Report => report(&server.observer()),
                 Request::Stop(signal) => {
                     info!(signal, "stopping");
@@ -180,6 +183,7 @@ impl Running<'_> {
                 }
             }
         }
+        drop(service);
         drop(control);
         if let Some(metrics) = &metrics {
             metrics.server_stops();
@@ -213,6 +217,13 @@ impl Running<'_> {
             }
         }
     }
+}
+
+/// The addresses of a server for a service manager.
+fn summary(server: &Server) -> String {
+    let listening = server.listening().into_iter();
+    let addresses = listening.map(|it| format!("{} ({})", it.address, it.transport));
+    format!("listening on {}", addresses.collect::<Vec<_>>().join(", "))
 }
 
 /// Logs a summary of the status.
