@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 fn reload(arguments: &Arguments) -> Outcome {
     let server = arguments.server.find()?;
     let subject = server.socket.display();
-    let result = local_server::request(&server.socket, &Request::Reload)?;
+    let result = local_server::request(&server.socket, &Request::Reload {})?;
     let result = result.map_err(|failure| {
         let exit = match failure.kind {
             FailureKind::Refused => Exit::Usage,

@@ -183,7 +183,7 @@ pub fn is_unserved(error: &io::Error) -> bool {
 /// No server has the socket (`NotFound`, `ConnectionRefused`), the user may not open it
 /// (`PermissionDenied`), or the response is malformed (`InvalidData`).
 pub fn ask(path: &Path) -> io::Result<Status> {
-    let response = request(path, &Request::Status)?;
+    let response = request(path, &Request::Status {})?;
     let status = response.map_err(|failure| io::Error::other(failure.message))?;
     serde_json::from_value(status).map_err(|error| io::Error::new(InvalidData, error))
 }

@@ -316,6 +316,9 @@ mod tests {
         assert!(again.reserved.is_empty());
         // A part of the own address is no used address.
         let port = bound.address.port();
+        if let BoundSockets::Tcp(socket) = &bound.sockets {
+            socket.listen(1).expect("the own socket");
+        }
         let narrow = reserved(&listen("127.0.0.1", port), &present).expect("the own port");
         assert_eq!(narrow.reserved.len(), 1);
         assert!(reserved(&listen("127.0.0.1", port), &Present::default()).is_err());

@@ -152,13 +152,19 @@ mod tests {
     #[test]
     fn bad_values_have_a_reason() {
         for (keys, expected) in [
-            ("listen = \"9445\"\n", "line 2: invalid socket address"),
-            ("token = \"short\"\n", "line 2: a token has 16 to 1024"),
+            (
+                "listen = \"9445\"\n",
+                "line 2: metrics.listen: invalid socket address",
+            ),
+            (
+                "token = \"short\"\n",
+                "line 2: metrics.token: a token has 16 to 1024",
+            ),
             (
                 "token = \"0123456789 abcdef\"\n",
-                "line 2: a token consists of",
+                "line 2: metrics.token: a token consists of",
             ),
-            ("port = 9445\n", "line 2: unknown field `port`"),
+            ("port = 9445\n", "line 2: unknown key metrics.port"),
             (
                 "token = \"0123456789abcdef\"\ntoken_file = \"x\"\n",
                 "line 3: metrics.token_file: not together",

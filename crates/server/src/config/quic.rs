@@ -412,7 +412,10 @@ mod tests {
                 "client_certificates = \"required\"",
                 "2: quic.client_certificates: quic.client_ca is missing",
             ),
-            ("client_certificates = \"yes\"", "2: unknown variant `yes`"),
+            (
+                "client_certificates = \"yes\"",
+                "2: quic.client_certificates: unknown variant `yes`",
+            ),
             (
                 "allow = [\"dns:a.example\"]",
                 "2: quic.allow and quic.deny need",
@@ -422,8 +425,14 @@ mod tests {
                  deny = [\n\"dns:a.example\",\n\"laptop\"]",
                 "6: quic.deny: `laptop` does not begin with",
             ),
-            ("transport_security = \"no\"", "2: unknown variant `no`"),
-            ("congestion = \"reno\"", "2: unknown variant `reno`"),
+            (
+                "transport_security = \"no\"",
+                "2: quic.transport_security: unknown variant `no`",
+            ),
+            (
+                "congestion = \"reno\"",
+                "2: quic.congestion: unknown variant `reno`",
+            ),
         ] {
             let error = error(&format!("[quic]\n{text}\n"));
             let expected = format!("smbeam.toml, line {expected}");

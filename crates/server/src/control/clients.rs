@@ -167,8 +167,8 @@ fn run(
         }
     }
     Ok(match request {
-        Request::Status => value(&commands.status()),
-        Request::Reload => match commands.reload() {
+        Request::Status {} => value(&commands.status()),
+        Request::Reload {} => match commands.reload() {
             Ok(report) => value(&report),
             Err(reason) => Err(Failure::new(FailureKind::Refused, reason)),
         },
@@ -237,7 +237,7 @@ mod tests {
         let socket = ControlSocket::bind(&path).expect("a socket");
         let control = socket.serve(Arc::new(Fake)).expect("a thread");
         assert_eq!(ask(&path).expect("a status"), Status::default());
-        let refused = request(&path, &Request::Reload)
+        let refused = request(&path, &Request::Reload {})
             .expect("a response")
             .expect_err("refused");
         assert_eq!(refused.kind, FailureKind::Refused);

@@ -11,10 +11,10 @@ use crate::status::Status;
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The status of the server. The result is a [`Status`].
-    Status,
+    Status {},
     /// Read the configuration, the users and the certificates again, as at SIGHUP. The result is a
     /// [`ReloadReport`].
-    Reload,
+    Reload {},
 }
 
 impl Request {
@@ -22,8 +22,8 @@ impl Request {
     /// send such a request.
     pub fn is_change(&self) -> bool {
         match self {
-            Self::Status => false,
-            Self::Reload => true,
+            Self::Status {} => false,
+            Self::Reload {} => true,
         }
     }
 }
@@ -61,7 +61,7 @@ pub enum FailureKind {
     Busy,
 }
 
-/// The result of [`Request::Reload`].
+/// The result of [`Request::Reload {}`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadReport {
     /// Keys and shares with a change that is in effect now, such as `log.level` and
