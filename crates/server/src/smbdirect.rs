@@ -16,8 +16,11 @@ pub(crate) struct SmbDirectListeners {
     /// Wanted addresses with a listener already.
     pub(crate) kept: Vec<SocketAddr>,
     /// New listeners, with their wanted addresses.
-    pub(crate) listeners: Vec<(SocketAddr, Box<dyn rdma::Listener>, Arc<dyn Provider>)>,
+    pub(crate) listeners: Vec<NewListener>,
 }
+
+/// A listener, its wanted address, and its provider.
+pub(crate) type NewListener = (SocketAddr, Box<dyn rdma::Listener>, Arc<dyn Provider>);
 
 /// Listens on every SMB Direct address of the configuration that is not `present`. If there are
 /// several, one must succeed: iWARP devices share their ports with TCP, where another transport may

@@ -32,7 +32,7 @@ fn reconfigure(rig: &mut Rig, change: impl FnOnce(&mut Config)) {
 
 fn remove(rig: &mut Rig, name: &str) {
     reconfigure(rig, |config| {
-        config.shares.retain(|share| share.name != name)
+        config.shares.retain(|share| share.name != name);
     });
 }
 
