@@ -8,7 +8,7 @@ use super::schema::{Key, Kind, keys};
 const COLUMNS: usize = 98;
 
 /// Values in the place of defaults, for keys that have none.
-const VALUES: [(&str, &str); 20] = [
+const VALUES: [(&str, &str); 23] = [
     ("server.name", "\"nas\""),
     ("server.listen", "[\"192.0.2.7\", \"2001:db8::7\"]"),
     ("server.users", "\"/etc/smbeam/users.toml\""),
@@ -22,6 +22,9 @@ const VALUES: [(&str, &str); 20] = [
     ("quic.client_ca", "\"/etc/smbeam/clients.pem\""),
     ("rdma.provider", "\"verbs\""),
     ("rdma.directory", "\"/run/smbeam/rdma\""),
+    ("metrics.listen", "\"127.0.0.1:9445\""),
+    ("metrics.token", "\"a-secret-of-16-to-1024-characters\""),
+    ("metrics.token_file", "\"/etc/smbeam/metrics.token\""),
     ("share.name", "\"data\""),
     ("share.path", "\"/srv/data\""),
     ("share.force_user", "\"smbeam\""),

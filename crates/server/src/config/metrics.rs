@@ -164,7 +164,7 @@ mod tests {
                 "token = \"0123456789 abcdef\"\n",
                 "line 2: metrics.token: a token consists of",
             ),
-            ("port = 9445\n", "line 2: unknown key metrics.port"),
+            ("port = 9445\n", "line 2: metrics.port: unknown key"),
             (
                 "token = \"0123456789abcdef\"\ntoken_file = \"x\"\n",
                 "line 3: metrics.token_file: not together",
