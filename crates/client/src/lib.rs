@@ -140,6 +140,7 @@ mod options;
 mod path;
 mod posix;
 mod posix_changes;
+mod posix_query;
 mod read_dir;
 mod read_each;
 mod reparse;

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use proto::client::Step;
-use proto::client::request::{FileRef, Reply};
+use proto::client::request::FileRef;
 use wire::access::AccessMask;
 use wire::fscc::{DispositionFlags, FileDispositionInformationEx, FileInfoClass, InfoType};
 use wire::posix::FilePosixInformation;
 
 use crate::buffer::IoSource;
-use crate::error::{Cause, Error, unexpected};
+use crate::error::{Error, unexpected};
 use crate::file::File;
 use crate::file::io::written;
 use crate::io::call::Memory;
@@ -19,12 +19,9 @@ use crate::metadata::Metadata;
 use crate::open_options::OpenOptions;
 use crate::path;
 use crate::posix_changes::PosixChanges;
+use crate::posix_query::{metadata_in, query_step};
 use crate::share::{Share, set};
 
-/// Largest information class 100 in bytes: the fixed fields and two SIDs.
-const POSIX_LEN: u32 = FilePosixInformation::FIXED_LEN as u32 + 2 * SID_LEN;
-/// Largest encoded SID in bytes: 15 sub-authorities. \[MS-DTYP\] 2.4.2.2
-const SID_LEN: u32 = 8 + 15 * 4;
 /// The name of the query for messages.
 const QUERY: &str = "query the Unix metadata of";
 /// The name of a change for messages.
@@ -51,9 +48,9 @@ impl File {
     ///
     /// # Errors
     /// The open lacks a right: WRITE_DAC for the permissions, WRITE_OWNER for owner and group,
-    /// FILE_WRITE_ATTRIBUTES for the rest, FILE_READ_ATTRIBUTES in any case; the user may not change
-    /// the owner; the open does not use the POSIX extensions. Changes before the one that failed
-    /// are done.
+    /// FILE_WRITE_ATTRIBUTES for the rest, FILE_READ_ATTRIBUTES in any case; the user may not
+    /// change the owner; the open does not use the POSIX extensions. Changes before the one that
+    /// failed are done.
     pub async fn change_posix(&self, changes: &PosixChanges) -> Result<Metadata, Error> {
         let steps = self.change_steps(changes);
         let replies = self.start(steps, Memory::None).await.all().0;
@@ -256,26 +253,5 @@ impl Share {
             .posix(0);
         let steps = changes.steps(FileRef::Previous);
         self.query_with_posix((CHANGE, path), &options, steps).await
-    }
-}
-
-/// The query of the Unix metadata of a file.
-pub(crate) fn query_step(file: FileRef) -> Step {
-    Step::QueryInfo {
-        file,
-        info_type: InfoType::FILE,
-        class: FileInfoClass::POSIX.0,
-        additional: 0,
-        length: POSIX_LEN,
-    }
-}
-
-/// The metadata in the response to [`query_step`].
-pub(crate) fn metadata_in(reply: Option<&Reply>) -> Result<Metadata, Cause> {
-    match reply {
-        Some(Reply::Output(bytes, false)) => {
-            Ok(Metadata::from_posix(&FilePosixInformation::decode(bytes)?))
-        }
-        _ => Err(unexpected()),
     }
 }

@@ -165,9 +165,8 @@ impl Share {
     /// Windows distinguishes links to directories from links to files.
     ///
     /// The link has the tag SYMLINK, or NFS if the server refuses SYMLINK. With the SMB3 POSIX
-    /// extensions, a target with `\` in a name prefers the tag NFS, which keeps that character. On a
-    /// server that accepts links as files only, a link to a directory is a file too, as it is on
-    /// Unix.
+    /// extensions, a target with `\` in a name prefers the tag NFS, which keeps that character. On
+    /// a server that accepts links as files only, a link to a directory is a file too, as on Unix.
     ///
     /// # Errors
     /// The path exists, the target is not valid, or the server refuses symbolic links.

@@ -100,7 +100,7 @@ pub(crate) enum Position {
     End,
 }
 
-/// What became of a write.
+/// The result of a write.
 pub(crate) enum Insert {
     /// The data are held, at this offset. `needs_timer`: the caller must send them after a pause.
     Held { at: u64, needs_timer: bool },

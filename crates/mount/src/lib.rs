@@ -23,6 +23,7 @@ mod invalidator;
 mod kept;
 mod leased;
 mod locks;
+mod mode;
 mod mounted;
 mod names;
 mod opens;

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::lock::Mutex as Gate;
-use smbeam_client::{File, Guid, LeaseState};
+use smbeam_client::{File, Guid, LeaseState, Metadata};
 
-use crate::attributes::Node;
 use crate::cached_names::CachedNames;
 use crate::handles::lock;
 use crate::held::Held;
@@ -56,7 +55,7 @@ pub(crate) struct Opens {
     /// Whether a write can clear bits of the mode: setuid or setgid.
     pub(crate) clears_bits: AtomicBool,
     /// The file as the server has reported it last, if an open of this mount has created it.
-    created: Mutex<Option<Node>>,
+    created: Mutex<Option<Metadata>>,
 }
 
 #[derive(Default)]
@@ -136,20 +135,25 @@ impl Opens {
     }
 
     /// The file as the server has reported it last, if an open of this mount has created it.
-    pub(crate) fn created(&self) -> Option<Node> {
+    pub(crate) fn created(&self) -> Option<Metadata> {
         *lock(&self.created)
     }
 
     /// Takes note of a file that an open of this mount has created.
-    pub(crate) fn has_created(&self, node: Node) {
-        *lock(&self.created) = Some(node);
+    pub(crate) fn has_created(&self, metadata: Metadata) {
+        *lock(&self.created) = Some(metadata);
     }
 
-    /// Takes note of the new attributes of a file.
-    pub(crate) fn has_changed(&self, node: Node) {
+    /// Takes note of the new metadata of a file.
+    pub(crate) fn has_changed(&self, metadata: Metadata) {
         if let Some(created) = &mut *lock(&self.created) {
-            *created = node;
+            *created = metadata;
         }
+    }
+
+    /// The metadata of a file change in another way: the server must report them again.
+    pub(crate) fn forget_created(&self) {
+        *lock(&self.created) = None;
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -156,7 +156,7 @@ fn run_rsync(subject: Subject) -> Result<()> {
     let tree = rig.scratch.path().join("tree");
     unix_tree::make(&tree, choose(20, 2000), 0o7777)?;
     if subject == Subject::Samba {
-        // Its target has `\`, so it has the tag NFS, and smbd 4.25 refuses POSIX opens of such links.
+        // Its target has `\`, so it has the tag NFS. smbd 4.25 refuses POSIX opens of such links.
         std::fs::remove_file(tree.join("link*"))?;
     }
     let commands = workload::RSYNC.prepare(rig.scratch.path(), &rig.target(), 0)?;

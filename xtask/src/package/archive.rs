@@ -4,8 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::directory;
-use super::stage::Stage;
+use super::stage::{Stage, directory};
 use crate::process::quiet;
 
 /// Makes `smbeam-VERSION-ARCHITECTURE.tar.gz`.

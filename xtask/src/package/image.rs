@@ -1,5 +1,5 @@
-//! The container image, in the layout of the Open Container Initiative, by umoci. It has the binary,
-//! the libraries that it loads, and the files that look-ups of users and certificates need.
+//! The container image, in the layout of the Open Container Initiative, by umoci: the binary, the
+//! libraries that it loads, and the files that look-ups of users and hosts need.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,8 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use super::directory;
-use super::stage::Stage;
+use super::stage::{Stage, directory};
 use crate::host::{self, Tool};
 use crate::process::quiet;
 

@@ -10,14 +10,12 @@ mod stage;
 mod tools;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use self::stage::Stage;
+use self::stage::{Stage, directory};
 use crate::process::quiet;
-use crate::workspace::workspace;
 
 /// A product and the function that makes it. It returns the name of the file or directory.
 type Product = (&'static str, fn(&Stage) -> Result<String>);
@@ -47,11 +45,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     sum()?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The directory of the products.
-pub(crate) fn directory() -> PathBuf {
-    workspace().join("dist")
 }
 
 /// Writes the checksums of all files in the directory.

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::stage::Stage;
-use super::{directory, tools};
+use super::stage::{Stage, directory};
+use super::tools;
 use crate::process::quiet;
 use crate::workspace::workspace;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{directory, tools};
+use super::tools;
 use crate::host::{self, BUILD_TOOLS, Tool};
 use crate::process::quiet;
 use crate::workspace::{target, workspace};
@@ -74,6 +74,11 @@ const COMPLETIONS: [(&str, &str); 3] = [
 pub(super) struct Stage {
     pub(super) root: PathBuf,
     pub(super) version: String,
+}
+
+/// The directory of the products.
+pub(super) fn directory() -> PathBuf {
+    workspace().join("dist")
 }
 
 impl Stage {

@@ -31,7 +31,7 @@ use crate::io::leases::LeaseState;
 use crate::io::opens::{Objects, OpenState};
 use crate::metadata::{Changes, Metadata};
 use crate::open_options::OpenOptions;
-use crate::posix;
+use crate::posix_query;
 use crate::share::Share;
 use crate::symlink::LinkWalk;
 
@@ -97,11 +97,11 @@ impl Share {
             let metadata = file.metadata().await?;
             return Ok((file, metadata));
         }
-        let query = vec![posix::query_step(FileRef::Previous)];
+        let query = vec![posix_query::query_step(FileRef::Previous)];
         let opened = self.open_and(path, options.to_wire(path)?, (options, query));
         let (file, replies) = opened.await?;
         let metadata = match replies.into_iter().next() {
-            Some(Ok(reply)) => posix::metadata_in(Some(&reply)),
+            Some(Ok(reply)) => posix_query::metadata_in(Some(&reply)),
             Some(Err(cause)) => Err(cause),
             None => Err(unexpected()),
         };

@@ -93,9 +93,10 @@ impl Volume {
         }
     }
 
-    /// Gives back the leases on the directory of a path and on those below it, and waits until their
-    /// opens are closed: a server can refuse to rename or remove a directory that is open. smbd 4.25
-    /// even removes a directory that takes the name of a removed one, if an open of that remains.
+    /// Gives back the leases on the directory of a path and on those below it, and waits until
+    /// their opens are closed: a server can refuse to rename or remove a directory that is open. If
+    /// an open of a removed directory remains, smbd 4.25 even removes a directory that takes its
+    /// name.
     pub(super) async fn release_directories(&self, path: &str) {
         let below = format!("{path}/");
         let leased: Vec<_> = {

@@ -126,6 +126,7 @@ impl Volume {
         let (name, path) = self.named(parent, name)?;
         let made = self.share.hard_link(&from, &path).await;
         made.map_err(|error| errno(&error))?;
+        self.opens(ino)?.forget_created();
         let node = self.node(&path).await?;
         self.found(parent, name, &node)
     }

@@ -39,6 +39,7 @@ use crate::inodes::Inodes;
 use crate::invalidator::Invalidator;
 use crate::kept::Kept;
 use crate::leased::{LEASED, Leased, QUIET};
+use crate::mode::show_changes;
 use crate::names::{Names, join};
 use crate::opens::{OpenFile, Opens};
 use crate::options::{Cache, MountOptions};
@@ -421,5 +422,5 @@ fn show_held(node: &mut Node, opens: &Opens) {
         node.metadata.written = node.metadata.written.max(written);
         node.metadata.changed = node.metadata.changed.max(written);
     }
-    new_owner::show_changes(&mut node.metadata, &opens.held.changes());
+    show_changes(&mut node.metadata, &opens.held.changes());
 }

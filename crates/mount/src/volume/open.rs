@@ -157,7 +157,7 @@ impl Volume {
         let opened = opened.and_then(|opens| {
             learn_size(&opens, &file);
             if file.was_created() {
-                opens.has_created(node);
+                opens.has_created(node.metadata);
             }
             self.opened(&opens, file, (access, false))
         });

@@ -83,15 +83,15 @@ impl Volume {
     /// must have them before the reply.
     fn change_later(&self, ino: u64, changes: &PosixChanges) -> Answer<Option<Node>> {
         let opens = self.opens(ino)?;
-        let created = opens.created();
-        let Some(node) = created.filter(|node| node.metadata.unix.is_some()) else {
+        let Some(metadata) = opens.created() else {
             return Ok(None);
         };
-        let unix = node.metadata.unix;
+        let unix = metadata.unix;
         let is_same = |wanted: Option<u32>, now: Option<u32>| wanted.is_none() || wanted == now;
         let keeps_owner = is_same(changes.uid, unix.and_then(|unix| unix.uid()))
             && is_same(changes.gid, unix.and_then(|unix| unix.gid()));
-        Ok(Some(node).filter(|_| keeps_owner && self.defer(&opens, changes)))
+        let is_held = unix.is_some() && keeps_owner && self.defer(&opens, changes);
+        Ok(is_held.then(|| Node::new(metadata)))
     }
 
     /// Changes attributes by the SMB3 POSIX extensions, and returns the file as it is then. The
@@ -112,12 +112,13 @@ impl Volume {
             true => not_the_owner(&error),
             false => errno(&error),
         });
-        let mut node = Node::new(metadata?);
+        let metadata = metadata?;
+        opens.has_changed(metadata);
+        let mut node = Node::new(metadata);
         // A file without a name is open, and a regular file.
         if let Ok(path) = self.path(ino) {
             node = self.with_reparse_point(&path, node).await?;
         }
-        opens.has_changed(node);
         Ok(node)
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuser::Errno;
-use smbeam_client::{Error, File, PosixChanges, Wait as _};
+use smbeam_client::{Error, File, Metadata, PosixChanges, Wait as _};
 
 use super::{Answer, EXCLUSIVE, Volume};
 use crate::errno::errno;
@@ -175,23 +175,22 @@ impl Volume {
         };
         let (file, range) = (&open.file, at..at + bytes.len() as u64);
         let (wrote, changed, _) = file.write_and_change_posix((bytes, at), &changes).await;
-        let failed = |result: Option<Error>| result.map(|error| not_sent(file, &error));
-        self.has_sent(opens, &[range], failed(wrote.err()));
-        opens.held.end_change(failed(changed.err()));
+        let error = wrote.err().map(|error| not_sent(file, &error));
+        self.has_sent(opens, &[range], error);
+        has_changed(opens, file, changed);
     }
 
     async fn send_changes(&self, opens: &Opens) {
         let Some(changes) = opens.held.begin_change() else {
             return;
         };
-        let error = match opens.find(|open| open.may_change_owner) {
+        match opens.find(|open| open.may_change_owner) {
             Some(open) => {
                 let changed = open.file.change_posix(&changes).await;
-                changed.err().map(|error| not_sent(&open.file, &error))
+                has_changed(opens, &open.file, changed);
             }
-            None => Some(Errno::EIO),
-        };
-        opens.held.end_change(error);
+            None => opens.held.end_change(Some(Errno::EIO)),
+        }
     }
 
     /// Sends the held data of an inode by its number, if the table has it.
@@ -230,6 +229,17 @@ impl Volume {
     pub(crate) fn end_holding(&self, opens: &Opens) {
         self.flush_held(opens).wait();
         opens.held.set_size(None);
+    }
+}
+
+/// The server has responded to changes of attributes.
+fn has_changed(opens: &Opens, file: &File, changed: Result<Metadata, Error>) {
+    match changed {
+        Ok(metadata) => {
+            opens.has_changed(metadata);
+            opens.held.end_change(None);
+        }
+        Err(error) => opens.held.end_change(Some(not_sent(file, &error))),
     }
 }
 
