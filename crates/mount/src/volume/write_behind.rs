@@ -243,7 +243,7 @@ fn has_changed(opens: &Opens, file: &File, changed: Result<Metadata, Error>) {
     }
 }
 
-/// The error for the programs whose data or changes a file has not received.
+/// The error for programs after data or changes that a file has not received.
 fn not_sent(file: &File, error: &Error) -> Errno {
     tracing::warn!(%error, path = file.path(), "held data or changes were not sent");
     errno(error)
