@@ -154,7 +154,12 @@ fn run_fsx(subject: Subject) -> Result<()> {
 fn run_rsync(subject: Subject) -> Result<()> {
     let rig = rig(subject)?;
     let tree = rig.scratch.path().join("tree");
-    unix_tree::make(&tree, choose(20, 2000), 0o7777)?;
+    // smbd 4.25 keeps no setuid, setgid and sticky bits.
+    let bits = match subject {
+        Subject::Smbeam => 0o7777,
+        Subject::Samba => 0o777,
+    };
+    unix_tree::make(&tree, choose(20, 2000), bits)?;
     if subject == Subject::Samba {
         // Its target has `\`, so it has the tag NFS. smbd 4.25 refuses POSIX opens of such links.
         std::fs::remove_file(tree.join("link*"))?;

@@ -14,16 +14,10 @@ use crate::workspace::{target, workspace};
 
 /// Largest binary in bytes.
 const BINARY_MAX: u64 = 20 << 20;
-const TOOLS: &[Tool] = &[
-    Tool {
-        program: "strip",
-        package: "binutils",
-    },
-    Tool {
-        program: "gzip",
-        package: "gzip",
-    },
-];
+const TOOLS: &[Tool] = &[Tool {
+    program: "gzip",
+    package: "gzip",
+}];
 
 /// Files of the repository: the source, the place in the tree, and the mode.
 const FILES: &[(&str, &str, u32)] = &[
@@ -89,14 +83,8 @@ impl Stage {
         println!("package: building smbeam");
         let mut build = tools::AUDITABLE.command()?;
         let built = build
-            .args([
-                "build",
-                "--release",
-                "--package",
-                "smbeam",
-                "--bin",
-                "smbeam",
-            ])
+            .args(["build", "--profile", "dist"])
+            .args(["--package", "smbeam", "--bin", "smbeam"])
             .current_dir(workspace())
             .status()?;
         ensure!(built.success(), "smbeam does not build");
@@ -113,8 +101,7 @@ impl Stage {
     }
 
     fn fill(&self) -> Result<()> {
-        let binary = self.put(&target().join("release/smbeam"), "usr/bin/smbeam", 0o755)?;
-        quiet(Command::new("strip").arg(&binary))?;
+        let binary = self.put(&target().join("dist/smbeam"), "usr/bin/smbeam", 0o755)?;
         let len = fs::metadata(&binary)?.len();
         ensure!(len <= BINARY_MAX, "the binary has {len} bytes");
         for (source, place, mode) in FILES {
