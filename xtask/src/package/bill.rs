@@ -1,6 +1,7 @@
 //! The bill of materials (SBOM) of the binary, in the format CycloneDX, by cargo-cyclonedx.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -8,6 +9,8 @@ use super::stage::{Stage, directory};
 use super::tools;
 use crate::process::quiet;
 use crate::workspace::workspace;
+
+const NAME: &str = "smbeam.cdx.json";
 
 /// Makes `smbeam.cdx.json`.
 pub(super) fn make(_stage: &Stage) -> Result<String> {
@@ -17,11 +20,29 @@ pub(super) fn make(_stage: &Stage) -> Result<String> {
         .args(["--override-filename", "smbeam.cdx"])
         .current_dir(workspace());
     quiet(&mut command)?;
-    // The tool writes beside the manifest of each package.
-    let name = "smbeam.cdx.json";
     fs::rename(
-        workspace().join("apps/cli").join(name),
-        directory().join(name),
+        workspace().join("apps/cli").join(NAME),
+        directory().join(NAME),
     )?;
-    Ok(name.to_owned())
+    clean()?;
+    Ok(NAME.to_owned())
+}
+
+/// Removes the bills of the other packages: the tool writes one beside each manifest.
+fn clean() -> Result<()> {
+    let mut packages = ["tests", "bench/compare", "xtask"]
+        .map(PathBuf::from)
+        .to_vec();
+    for parent in ["crates", "apps"] {
+        for entry in fs::read_dir(workspace().join(parent))? {
+            packages.push(Path::new(parent).join(entry?.file_name()));
+        }
+    }
+    for package in packages {
+        let bill = workspace().join(package).join(NAME);
+        if bill.exists() {
+            fs::remove_file(bill)?;
+        }
+    }
+    Ok(())
 }
