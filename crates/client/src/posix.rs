@@ -7,8 +7,7 @@ use std::sync::Arc;
 use proto::client::Step;
 use proto::client::request::FileRef;
 use wire::access::AccessMask;
-use wire::fscc::{DispositionFlags, FileDispositionInformationEx, FileInfoClass, InfoType};
-use wire::posix::FilePosixInformation;
+use wire::fscc::{DispositionFlags, FileDispositionInformationEx, FileInfoClass};
 
 use crate::buffer::IoSource;
 use crate::error::{Error, unexpected};
@@ -34,13 +33,10 @@ impl File {
     /// # Errors
     /// The open does not use the POSIX extensions, or the connection is lost.
     pub async fn posix_metadata(&self) -> Result<Metadata, Error> {
-        let class = FileInfoClass::POSIX.0;
-        let bytes = self.query_all(InfoType::FILE, class, 0).await;
-        let decoded = bytes.and_then(|bytes| Ok(FilePosixInformation::decode(&bytes)?));
-        match decoded {
-            Ok(info) => Ok(Metadata::from_posix(&info)),
-            Err(cause) => Err(self.failed(QUERY, cause)),
-        }
+        let reply = self.start(vec![query_step(self.file())], Memory::None);
+        let reply = reply.await.only().0;
+        let decoded = reply.and_then(|reply| metadata_in(Some(&reply)));
+        decoded.map_err(|cause| self.failed(QUERY, cause))
     }
 
     /// Changes attributes of the file in one message, and returns its metadata after that with

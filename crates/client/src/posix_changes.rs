@@ -47,6 +47,11 @@ impl PosixChanges {
         self
     }
 
+    /// Returns whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns these changes with `later` ones after them: a value of `later` replaces one here.
     #[must_use]
     pub fn then(self, later: &Self) -> Self {

@@ -377,11 +377,11 @@ impl Drop for Flush<'_> {
 
 impl Inner {
     fn has_changes(&self) -> bool {
-        self.changing.is_some() || self.changes != PosixChanges::default()
+        self.changing.is_some() || !self.changes.is_empty()
     }
 
     fn begin_change(&mut self) -> Option<PosixChanges> {
-        if self.changing.is_some() || self.changes == PosixChanges::default() {
+        if self.changing.is_some() || self.changes.is_empty() {
             return None;
         }
         self.changing = Some(std::mem::take(&mut self.changes));

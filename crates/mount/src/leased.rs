@@ -136,6 +136,12 @@ impl DirectoryLease {
         true
     }
 
+    /// Whether the directory has an open with a lease, or one of an ended lease to close.
+    pub(crate) fn has_open(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.file.is_some() || !inner.closing.is_empty()
+    }
+
     /// Returns the opens of leases that have ended, which the caller closes.
     pub(crate) fn take_closing(&self) -> Vec<File> {
         std::mem::take(&mut lock(&self.inner).closing)

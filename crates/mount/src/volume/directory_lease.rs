@@ -101,7 +101,9 @@ impl Volume {
         let below = format!("{path}/");
         let leased: Vec<_> = {
             let leases = lock(&self.directory_leases);
-            leases.iter().filter_map(Weak::upgrade).collect()
+            let all = leases.iter().filter_map(Weak::upgrade);
+            all.filter(|opens| opens.directory(&self.cached_names).has_open())
+                .collect()
         };
         for opens in leased {
             let at = self.path(opens.ino);

@@ -71,7 +71,7 @@ impl Volume {
         changes: &PosixChanges,
         node: Node,
     ) -> Result<Node, Error> {
-        match *changes == PosixChanges::default() {
+        match changes.is_empty() {
             true => Ok(node),
             false => Ok(node.changed(self.share.change_posix(path, changes).await?)),
         }

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fuser::{Errno, FileHandle, FopenFlags, OpenAccMode, OpenFlags};
 use rustix::fs::OFlags;
-use smbeam_client::{
-    AccessMask, Error, File, FileAttributes, LeaseState, Metadata, OpenOptions, PosixChanges,
-};
+use smbeam_client::{AccessMask, Error, File, FileAttributes, LeaseState, Metadata, OpenOptions};
 
 use super::new_owner::is_refusal;
 use super::{Answer, Caller, EXCLUSIVE, Found, Volume};
@@ -67,7 +65,7 @@ impl Volume {
         let path = self.path(ino)?;
         let opens = self.opens(ino)?;
         let was_protected = opens.holds(LeaseState::READ_CACHING);
-        if opens.held.changes() != PosixChanges::default() {
+        if !opens.held.changes().is_empty() {
             // The new mode can permit the open.
             self.flush_held(&opens).await;
         }

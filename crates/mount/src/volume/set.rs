@@ -68,7 +68,7 @@ impl Volume {
     /// Changes attributes by the SMB3 POSIX extensions, and returns all of them.
     async fn set_posix(&self, ino: u64, wanted: &Wanted) -> Answer<Shown> {
         let changes = wanted.with_posix();
-        if changes == PosixChanges::default() {
+        if changes.is_empty() {
             return self.attributes(ino, None).await;
         }
         let leases = self.leases_of(ino);

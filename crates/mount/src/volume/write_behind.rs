@@ -97,7 +97,7 @@ impl Volume {
             if !opens.held.timer_ended() {
                 return;
             }
-            match opens.held.changes() == PosixChanges::default() {
+            match opens.held.changes().is_empty() {
                 true => self.send_held(&opens, false).await,
                 false => self.flush_held(&opens).await,
             }
