@@ -51,10 +51,8 @@ pub(super) fn make(stage: &Stage) -> Result<String> {
     let root = directory().join("image-root");
     fill(stage, &root)?;
     let layout = directory().join("image");
-    for old in [&layout] {
-        if old.exists() {
-            fs::remove_dir_all(old)?;
-        }
+    if layout.exists() {
+        fs::remove_dir_all(&layout)?;
     }
     let tagged = format!("{}:{}", layout.display(), stage.version);
     let umoci = |arguments: &[&str]| quiet(Command::new("umoci").args(arguments)).map(drop);
