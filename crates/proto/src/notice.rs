@@ -58,6 +58,9 @@ pub enum Notice {
     /// A tree connect of the session has ended, because its share was removed. Requests to it fail
     /// with NETWORK_NAME_DELETED, and its opens are closed.
     TreeClosed(wire::SessionId, wire::TreeId),
+    /// An administrator closes an open of the session. The number is the persistent part of its
+    /// FileId. Requests to it fail with FILE_CLOSED. \[MS-SMB2\] 3.3.4.13
+    OpenClosed(wire::SessionId, u64),
     /// All opens of this session are closed, and a SESSION_SETUP of the receiving connection waited
     /// for that: a client that reconnects does not conflict with the opens of its previous session.
     OpensClosed(wire::SessionId),

@@ -129,6 +129,30 @@ fn a_disabled_account_has_no_sessions() {
     }
 }
 
+/// An administrator ends sessions with opens and requests in flight.
+#[test]
+fn a_session_that_an_administrator_ends_leaves_nothing() {
+    let test = "a_session_that_an_administrator_ends_leaves_nothing";
+    let outcomes = run_some(SEEDS / 4, test, |seed| {
+        let scenario = match seed % 2 {
+            0 => Sessions::calm(),
+            _ => Sessions::stormy(),
+        };
+        Sessions {
+            end: 10,
+            restart: 0,
+            held: 0,
+            ..scenario
+        }
+    });
+    if outcomes.len() > 20 {
+        let ended = outcomes
+            .iter()
+            .map(|outcome| outcome.ended_by_administrator);
+        assert!(ended.sum::<u64>() > 0);
+    }
+}
+
 #[test]
 fn a_seed_runs_twice_alike() {
     let outcome = || run(7, &Sessions::stormy()).expect("it goes well");

@@ -18,6 +18,7 @@ pub mod pipe;
 
 mod account_changes;
 mod accounts;
+mod administration;
 mod app_instances;
 mod channel;
 mod channel_sequence;

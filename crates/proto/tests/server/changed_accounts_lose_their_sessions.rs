@@ -25,12 +25,6 @@ fn end_account(rig: &mut Rig, name: &str) {
     rig.notices.extend(notices);
 }
 
-fn deliver_notices(rig: &mut Rig) {
-    while !rig.notices.is_empty() {
-        rig.deliver_notice(0);
-    }
-}
-
 fn echo(client: &mut Client, rig: &mut Rig) -> Status {
     let bytes = bytes_of(|bytes| wire::echo::Request.encode(bytes));
     let message = client.message(Command::ECHO, bytes);
@@ -52,7 +46,7 @@ fn sessions_end_on_all_channels_with_their_opens() {
     let message = first.open_message("c", Ask::level(NONE));
     let status = first.ask(&mut rig, message).status();
     assert_eq!(status, Status::USER_SESSION_DELETED);
-    deliver_notices(&mut rig);
+    rig.deliver_notices();
     assert_eq!(rig.disk.opens.len(), 1);
     for client in [&mut first, &mut second] {
         assert_eq!(echo(client, &mut rig), Status::USER_SESSION_DELETED);
@@ -78,7 +72,7 @@ fn waiting_requests_end_with_their_account() {
     let (file, _) = alice.open(&mut rig, Ask::level(NONE));
     alice.lock_and_wait(&mut rig, file, (0, 10), EXCLUSIVE);
     end_account(&mut rig, "alice");
-    deliver_notices(&mut rig);
+    rig.deliver_notices();
     assert!(rig.connection(alice.id).is_idle());
     assert_eq!(rig.disk.opens.len(), 1);
 }
@@ -96,7 +90,7 @@ fn a_login_in_progress_fails_if_the_account_changes() {
         let message = client.setup("alice", SessionId(0));
         client.say(&mut rig, vec![message]);
         end_account(&mut rig, "alice");
-        deliver_notices(&mut rig);
+        rig.deliver_notices();
         rig.release();
         let status = client.hear_answer(&mut rig).status();
         match is_renewal {

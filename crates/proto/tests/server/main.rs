@@ -10,6 +10,7 @@ extern crate smbeam_proto as proto;
 
 mod harness;
 
+mod administrators_end_sessions_and_opens;
 mod answers_describe_their_requests;
 mod application_instances_move;
 mod binding_needs_key_and_user;

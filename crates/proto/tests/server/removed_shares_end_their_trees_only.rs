@@ -36,12 +36,6 @@ fn remove(rig: &mut Rig, name: &str) {
     });
 }
 
-fn deliver_notices(rig: &mut Rig) {
-    while !rig.notices.is_empty() {
-        rig.deliver_notice(0);
-    }
-}
-
 /// Enters another share, and returns the first tree.
 fn enter(client: &mut Client, rig: &mut Rig, share: &str) -> TreeId {
     let before = client.tree;
@@ -73,7 +67,7 @@ fn only_the_trees_of_the_removed_share_end() {
         first.enter(&mut rig, "files").status(),
         Status::BAD_NETWORK_NAME
     );
-    deliver_notices(&mut rig);
+    rig.deliver_notices();
     assert_eq!(rig.disk.opens.len(), 1);
     first.tree = kept;
     assert_eq!(try_open(&mut first, &mut rig, "b"), Status::SUCCESS);
@@ -94,7 +88,7 @@ fn requests_that_wait_in_a_removed_share_end() {
     let (file, _) = alice.open(&mut rig, Ask::level(NONE));
     let id = alice.lock_and_wait(&mut rig, file, (0, 10), EXCLUSIVE);
     remove(&mut rig, "files");
-    deliver_notices(&mut rig);
+    rig.deliver_notices();
     assert_eq!(alice.hear_lock(&mut rig, id), Status::RANGE_NOT_LOCKED);
     assert!(rig.connection(alice.id).is_idle());
     assert_eq!(rig.disk.opens.len(), 1);
@@ -108,7 +102,7 @@ fn a_share_that_is_removed_during_a_tree_connect_is_not_entered() {
     let message = client.connect_message("files");
     client.say(&mut rig, vec![message]);
     remove(&mut rig, "files");
-    deliver_notices(&mut rig);
+    rig.deliver_notices();
     rig.release();
     let status = client.hear_answer(&mut rig).status();
     assert_eq!(status, Status::BAD_NETWORK_NAME);
@@ -154,7 +148,7 @@ fn a_changed_share_applies_to_later_tree_connects() {
     assert_eq!(status, Status::ACCESS_DENIED);
     // The former share is removed with its name.
     remove(&mut rig, "FILES");
-    deliver_notices(&mut rig);
+    rig.deliver_notices();
     assert!(rig.disk.opens.is_empty());
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Books {
     late: Vec<(u64, BTreeSet<u64>)>,
     next_late: u64,
     next_file: u64,
-    /// Sessions that the server ended because their account was disabled.
+    /// Sessions that the server ended because their account was disabled, or for an administrator.
     pub(super) ended: BTreeSet<SessionId>,
 }
 

@@ -59,6 +59,8 @@ pub struct Sessions {
     /// Number of operations per thousand at which the account of the sessions is disabled for a
     /// short time.
     pub disable: u16,
+    /// Number of operations per thousand at which an administrator ends a session.
+    pub end: u16,
     /// Transports from which each connection chooses one at random.
     pub transports: Vec<Carrier>,
     /// The server's protection of sessions of several channels.
@@ -85,6 +87,8 @@ pub struct Outcome {
     pub disabled: u64,
     /// Number of sessions that ended because the account was disabled.
     pub ended_by_disabling: u64,
+    /// Number of sessions that an administrator ended.
+    pub ended_by_administrator: u64,
     /// Number of logins that the server refused because the account was disabled meanwhile.
     pub outdated_logins: u64,
     /// Number of requests that clients sent.
@@ -124,6 +128,7 @@ impl Sessions {
             hold: Duration::ZERO,
             restart: 0,
             disable: 0,
+            end: 0,
             transports: mixable(),
             gmac_channels: GmacChannels::Encrypt,
         }

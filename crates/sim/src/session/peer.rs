@@ -694,6 +694,7 @@ impl Peer {
                 matches!(self.phase, Phase::Leaving)
                     || !has_whole_sibling
                     || around.outcome.disabled > 0
+                    || around.outcome.ended_by_administrator > 0
             }
             _ => false,
         };

@@ -9,7 +9,7 @@ use proto::login::AccountsRevision;
 use proto::notice::Notice;
 use proto::report::LoginRefusal;
 use proto::server::config::Config;
-use proto::server::{Server, SnapshotLimits};
+use proto::server::{Server, SessionSnapshot, SnapshotLimits};
 use proto::time::Instant;
 use proto::violation::Violation;
 
@@ -256,6 +256,9 @@ impl World {
             if self.choices.per_mille(self.scenario.disable) {
                 self.disable_account();
             }
+            if self.choices.per_mille(self.scenario.end) {
+                self.end_session();
+            }
         }
         self.with_peer(peer, Peer::think)
     }
@@ -266,19 +269,47 @@ impl World {
         self.disabled_at = Some(revision);
         self.outcome.disabled += 1;
         let notices = self.server.end_account(&login::user_name(0), revision);
+        self.outcome.ended_by_disabling += self.note_ended(notices);
+        let pause = delay(DISABLED, &mut self.choices);
+        self.schedule.after(pause, Event::Enable);
+    }
+
+    /// The sessions of the server.
+    fn sessions(&self) -> Vec<SessionSnapshot> {
+        let limits = SnapshotLimits {
+            sessions: usize::MAX,
+            opens: 0,
+            locks: 0,
+        };
+        self.server.snapshot(limits).sessions
+    }
+
+    /// An administrator ends one of the sessions.
+    fn end_session(&mut self) {
+        let ids: Vec<_> = self.sessions().iter().map(|session| session.id).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let id = self.choices.pick(&ids);
+        let notices = self.server.end_session(id).unwrap_or_default();
+        self.outcome.ended_by_administrator += self.note_ended(notices);
+    }
+
+    /// Notes the sessions that the server has ended, and delivers the notices. Returns their
+    /// number.
+    fn note_ended(&mut self, notices: Vec<(ConnectionId, Notice)>) -> u64 {
         let ended = notices.iter().filter_map(|(_, notice)| match notice {
             Notice::SessionClosed(id) => Some(*id),
             _ => None,
         });
         let sessions: BTreeSet<_> = ended.collect();
-        self.outcome.ended_by_disabling += sessions.len() as u64;
+        let count = sessions.len() as u64;
         self.books.ended.extend(sessions);
         for (to, notice) in notices {
             let pause = delay(self.faults.network_delay, &mut self.choices);
             self.schedule.after(pause, Event::Notice(to, notice));
         }
-        let pause = delay(DISABLED, &mut self.choices);
-        self.schedule.after(pause, Event::Enable);
+        count
     }
 
     /// No session exists with a login from before the account was disabled.
@@ -286,12 +317,10 @@ impl World {
         let Some(disabled_at) = self.disabled_at else {
             return Ok(());
         };
-        let snapshot = self.server.snapshot(SnapshotLimits {
-            sessions: usize::MAX,
-            opens: 0,
-            locks: 0,
-        });
-        let old = (snapshot.sessions.iter()).find(|session| session.account.revision < disabled_at);
+        let sessions = self.sessions();
+        let old = sessions
+            .iter()
+            .find(|session| session.account.revision < disabled_at);
         ensure(old.is_none(), || {
             format!("{old:?} logged in before the account was disabled at {disabled_at:?}")
         })

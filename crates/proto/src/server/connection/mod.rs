@@ -9,6 +9,7 @@ mod admit;
 mod bind;
 mod breaks;
 mod cancel;
+mod close_open;
 mod dispatch;
 mod drain;
 mod frame;
@@ -193,7 +194,7 @@ impl Connection {
     }
 
     /// Processes a notice: another connection of this process, or the server, reports that a
-    /// session of this connection has ended, that the server withdraws caching rights of its
+    /// session or an open of this connection has ended, that the server withdraws caching rights of its
     /// client, or that an event has happened for which one of its requests waits. The I/O driver
     /// calls this once for each [`Effect::Notify`] to this connection.
     ///
@@ -213,6 +214,11 @@ impl Connection {
             Notice::TreeClosed(session, tree) => {
                 if let Some(session) = self.sessions.get(&session).cloned() {
                     self.close_tree(session, tree, None, effects);
+                }
+            }
+            Notice::OpenClosed(session, open) => {
+                if let Some(session) = self.sessions.get(&session).cloned() {
+                    self.close_open(now, &session, open, effects);
                 }
             }
             Notice::OpensClosed(session) => self.session_gone(now, session, effects),

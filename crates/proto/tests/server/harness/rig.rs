@@ -288,6 +288,13 @@ impl Rig {
         self.is_performing = false;
     }
 
+    /// Delivers all notices, in their order.
+    pub(crate) fn deliver_notices(&mut self) {
+        while !self.notices.is_empty() {
+            self.deliver_notice(0);
+        }
+    }
+
     /// Delivers one of the waiting notices.
     pub(crate) fn deliver_notice(&mut self, index: usize) {
         let (to, notice) = self.notices.remove(index).expect("a notice waits");
