@@ -1,12 +1,14 @@
 //! The servers on this machine, which commands reach by their control sockets.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use smbeam_server::config::Config;
-use smbeam_server::control::{self, Request};
+use smbeam_server::control::{self, FailureKind, Request};
 use smbeam_server::status::Status;
 
 use crate::exit::Exit;
@@ -42,12 +44,36 @@ impl ServerArguments {
     }
 }
 
-/// Sends a request to the server with a control socket.
-pub(crate) fn request(
-    socket: &Path,
-    request: &Request,
-) -> Outcome<Result<Value, control::Failure>> {
-    control::request(socket, request).map_err(|error| failure(socket, &error))
+impl LocalServer {
+    /// Sends a request to the server. The outer error is that of the connection.
+    pub(crate) fn request(&self, request: &Request) -> Outcome<Result<Value, control::Failure>> {
+        let socket = &self.socket;
+        control::request(socket, request).map_err(|error| failure(socket, &error))
+    }
+
+    /// Sends a request to the server, and returns its result. `subject` is the object of the
+    /// request, for a failure.
+    pub(crate) fn result<T: DeserializeOwned>(
+        &self,
+        subject: &dyn Display,
+        request: &Request,
+    ) -> Outcome<T> {
+        let result = self.request(request)?;
+        let value = result.map_err(|failure| refused(subject, failure))?;
+        serde_json::from_value(value).map_err(|error| Failure::new(Exit::Lost, subject, error))
+    }
+}
+
+/// The failure of a request that the server has refused.
+pub(crate) fn refused(subject: &dyn Display, failure: control::Failure) -> Failure {
+    let exit = match failure.kind {
+        FailureKind::Refused => Exit::Usage,
+        FailureKind::Denied => Exit::Denied,
+        FailureKind::Missing => Exit::NotFound,
+        FailureKind::Busy => Exit::InUse,
+        FailureKind::Malformed => Exit::Failed,
+    };
+    Failure::new(exit, subject, failure.message)
 }
 
 fn ask(socket: &Path) -> Outcome<LocalServer> {

@@ -42,6 +42,7 @@ mod mount;
 mod mutex;
 mod mv;
 mod names;
+mod open;
 mod output;
 mod password_command;
 mod progress;
@@ -53,12 +54,16 @@ mod report;
 mod rm;
 mod rmdir;
 mod serve;
+mod session;
 mod session_key;
 mod setfattr;
+mod share;
 mod shares;
 mod stat;
 mod status;
 mod sync;
+mod table;
+mod top;
 mod touch;
 mod transfer;
 mod tree;
@@ -157,6 +162,17 @@ enum Command {
     Serve(serve::Arguments),
     /// Show connections, sessions and open files of a server on this machine.
     Status(status::Arguments),
+    /// Show the rates of a server on this machine by client, share and command, live.
+    Top(top::Arguments),
+    /// List and end sessions of a server on this machine.
+    #[command(subcommand)]
+    Session(session::Command),
+    /// List and close open files of a server on this machine.
+    #[command(subcommand)]
+    Open(open::Command),
+    /// List, disable and enable shares of a server on this machine.
+    #[command(subcommand)]
+    Share(share::Command),
     /// Make a server on this machine read its configuration again, without dropping clients.
     Reload(reload::Arguments),
     /// Manage the users and passwords of a server.
@@ -242,6 +258,16 @@ fn main() -> ExitCode {
         }
         Command::Status(arguments) => {
             return client("status", |report| status::run(&arguments, report));
+        }
+        Command::Top(arguments) => return client("top", |report| top::run(&arguments, report)),
+        Command::Session(command) => {
+            return client("session", |report| session::run(&command, report));
+        }
+        Command::Open(command) => {
+            return client("open", |report| open::run(&command, report));
+        }
+        Command::Share(command) => {
+            return client("share", |report| share::run(&command, report));
         }
         Command::Reload(arguments) => {
             return client("reload", |report| reload::run(&arguments, report));

@@ -1,7 +1,7 @@
 //! `smbeam reload`: makes a server on this machine read its configuration again.
 
 use clap::Args;
-use smbeam_server::control::{FailureKind, ReloadReport, Request};
+use smbeam_server::control::{ReloadReport, Request};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -27,18 +27,12 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 fn reload(arguments: &Arguments) -> Outcome {
     let server = arguments.server.find()?;
     let subject = server.socket.display();
-    let result = local_server::request(&server.socket, &Request::Reload {})?;
+    let result = server.request(&Request::Reload {})?;
     let result = result.map_err(|failure| {
-        let exit = match failure.kind {
-            FailureKind::Refused => Exit::Usage,
-            FailureKind::Denied => Exit::Denied,
-            FailureKind::Busy => Exit::InUse,
-            FailureKind::Malformed => Exit::Failed,
-        };
         if arguments.json {
             output::line(&crate::describe::json(&failure));
         }
-        Failure::new(exit, &subject, failure.message)
+        local_server::refused(&subject, failure)
     })?;
     let report: ReloadReport = serde_json::from_value(result)
         .map_err(|error| Failure::new(Exit::Lost, &subject, error))?;

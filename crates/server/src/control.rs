@@ -1,4 +1,5 @@
-//! The control socket of a server: a Unix socket of mode 0600.
+//! The control socket of a server: a Unix socket of mode 0600, or of mode 0660 for a group that may
+//! read the status.
 //!
 //! A client sends a [`Request`] as one line of JSON, and receives a [`Response`] as one line. It
 //! may send further requests on the same connection, one after the other. An example:
@@ -32,6 +33,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tracing::{debug, warn};
 
 use crate::status::Status;
+use crate::unix_account;
 
 pub use self::protocol::{Commands, Failure, FailureKind, ReloadReport, Request, Response};
 
@@ -56,15 +58,20 @@ pub struct ControlSocket {
 impl ControlSocket {
     /// Creates the socket file `path` with mode 0600 and listens. Call it before the server starts,
     /// so that an error prevents the start. The call replaces the socket of a server that no longer
-    /// runs.
+    /// runs. The members of the Unix group `group` may connect, too, and read the status: then the
+    /// mode is 0660.
     ///
     /// # Errors
     /// The path is another kind of file (`AlreadyExists`) or the socket of a running server
-    /// (`AddrInUse`), or the socket cannot be created.
-    pub fn bind(path: &Path) -> io::Result<Self> {
+    /// (`AddrInUse`), there is no such group (`NotFound`), or the socket cannot be created.
+    pub fn bind(path: &Path, group: Option<&str>) -> io::Result<Self> {
+        let gid = group.map(|name| {
+            let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no group `{name}`"));
+            unix_account::gid(name).ok_or_else(missing)
+        });
         Ok(Self {
             path: path.to_owned(),
-            listener: listen(path)?,
+            listener: listen(path, gid.transpose()?)?,
         })
     }
 
@@ -209,7 +216,7 @@ pub fn request(path: &Path, request: &Request) -> io::Result<Result<Value, Failu
 
 /// Creates a listening socket. It gets its mode before it listens, and its final name last: no
 /// other user can connect in between.
-fn listen(path: &Path) -> io::Result<UnixListener> {
+fn listen(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     check_path(path)?;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
@@ -217,7 +224,9 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let _ = fs::remove_file(&unnamed);
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(&unnamed)?)?;
-    let ready = fs::set_permissions(&unnamed, Permissions::from_mode(0o600))
+    let mode = if group.is_some() { 0o660 } else { 0o600 };
+    let ready = std::os::unix::fs::chown(&unnamed, None, group)
+        .and_then(|()| fs::set_permissions(&unnamed, Permissions::from_mode(mode)))
         .and_then(|()| socket.listen(BACKLOG))
         .and_then(|()| fs::rename(&unnamed, path));
     if let Err(error) = ready {

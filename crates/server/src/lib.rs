@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+pub mod activity;
+mod administrator;
 mod certificate;
 mod change_listeners;
 mod client_address;
@@ -53,11 +55,12 @@ mod worker_context;
 
 pub use accounts::Accounts;
 pub use certificate::Shown;
+pub use administrator::Administrator;
 pub use error::StartError;
 pub use findings::{Finding, findings, log_findings, unix_account_warning};
 pub use listening::Listening;
 pub use observer::Observer;
-pub use reload::{ReloadError, Reloaded, Reloader};
+pub use reload::{ReloadError, Reloaded, Reloader, ShareStateError};
 pub use sids::{AccountName, Domain, MappingError};
 pub use start::{Server, check};
 pub use unix_account::{AccountError, account_name, may_assume_identities};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use net::TcpOptions;
 
-use crate::config::Config;
+use crate::config::{Config, ShareSection};
 use crate::interfaces::Entry;
 use crate::memory;
 use crate::share::Shares;
@@ -20,6 +20,8 @@ use crate::share::Shares;
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) shares: Arc<Shares>,
+    /// The shares of the configuration that an administrator has disabled.
+    pub(crate) disabled: Arc<[ShareSection]>,
     pub(crate) times: Times,
     /// Limit of the memory of the process in bytes.
     pub(crate) memory_max: usize,
@@ -51,10 +53,11 @@ pub(crate) struct Interfaces {
 }
 
 impl Live {
-    /// The values of a configuration, with these shares.
-    pub(crate) fn new(config: &Config, shares: Shares) -> Self {
+    /// The values of a configuration, with these shares. The administrator has disabled others.
+    pub(crate) fn new(config: &Config, shares: Shares, disabled: Vec<ShareSection>) -> Self {
         Self {
             shares: Arc::new(shares),
+            disabled: disabled.into(),
             times: Times {
                 failed_login_delay: Duration::from_millis(config.security.failed_login_delay_ms),
                 frame_timeout: Duration::from_millis(config.limits.frame_timeout_ms),

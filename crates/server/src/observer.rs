@@ -9,11 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use proto::server::SnapshotLimits;
 
+use crate::config::ShareSection;
 use crate::counters::{CounterTotals, WorkerLoad};
 use crate::message::Message;
 use crate::shared::Shared;
 use crate::status::{
-    self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, Status, TotalsStatus,
+    self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, ShareStatus, Status,
+    TotalsStatus,
 };
 
 /// Most connections, and most sessions, in a status.
@@ -98,11 +100,25 @@ impl Observer {
             listening: listening.collect(),
             workers: self.shared.mailboxes().len(),
             totals,
+            shares: self.shares(),
         }
     }
 
+    /// The shares in the order of the configuration, then the disabled ones.
+    fn shares(&self) -> Vec<ShareStatus> {
+        let live = self.shared.live.latest();
+        let status = |section: &ShareSection, is_enabled| ShareStatus {
+            name: section.name.get_ref().clone(),
+            path: section.path.get_ref().clone(),
+            is_enabled,
+        };
+        let enabled = live.shares.sections().map(|section| status(section, true));
+        let disabled = live.disabled.iter().map(|section| status(section, false));
+        enabled.chain(disabled).collect()
+    }
+
     /// The totals of all connections since the start.
-    fn totals(&self) -> TotalsStatus {
+    pub(crate) fn totals(&self) -> TotalsStatus {
         let counters = self.counters();
         let (answered, errors) = counters.answered();
         TotalsStatus {
@@ -144,7 +160,7 @@ impl Observer {
     }
 
     /// The connections of all workers, and the number of workers that did not answer.
-    fn connections(&self) -> (Vec<ConnectionStatus>, usize) {
+    pub(crate) fn connections(&self) -> (Vec<ConnectionStatus>, usize) {
         let (answers, silent) = self.ask(Message::Describe);
         let mut all: Vec<_> = answers.into_iter().flatten().collect();
         all.sort_by_key(|(id, _)| *id);

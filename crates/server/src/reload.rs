@@ -2,24 +2,25 @@
 //!
 //! Everything that can fail comes first: a change either takes effect as a whole, or not at all.
 
+mod shares;
+
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use auth::UserFileError;
 use net::{Transport, tls};
-use proto::file::LocalEvent;
 
 use crate::accounts::ChangedAccounts;
 use crate::certificate;
 use crate::config::{Changes, Config, ShareSection};
-use crate::core_config::{core_config, gate_limits, lockout};
+use crate::core_config::{gate_limits, lockout};
 use crate::error::StartError;
-use crate::live::Live;
-use crate::message::Message;
 use crate::reserve::{Present, Reservation, Reserved, Sockets, reserve};
-use crate::share::Changed;
 use crate::shared::{RdmaDevices, Shared};
+
+pub use self::shares::ShareStateError;
+use self::shares::{ChangedShares, still_disabled};
 
 /// A handle that changes the configuration of a running server from any thread. A clone refers to
 /// the same server.
@@ -113,7 +114,7 @@ impl Reloader {
     /// use, or the file of users or a certificate cannot be used, for example. Then nothing has
     /// changed.
     pub fn reload(&self, config: &Config) -> Result<Reloaded, ReloadError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         let changes = Changes::new(&state.applied, config);
         self.change(&mut state, config, &changes)
             .map_err(|error| ReloadError::new(config, error))?;
@@ -139,13 +140,17 @@ impl Reloader {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Opens the first listeners.
     pub(crate) fn listen(
         &self,
         config: &Config,
         reservation: Reservation,
     ) -> Result<(), StartError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         let tls = certificate::open(config).map_err(StartError::Certificate)?;
         self.shared.certificates.replace(tls);
         let wanted = reservation.wanted.clone();
@@ -222,7 +227,7 @@ impl Reloader {
 
 /// The checked parts of a changed configuration.
 struct Prepared {
-    shares: Changed,
+    shares: ChangedShares,
     accounts: ChangedAccounts,
     /// `None` if the certificate stays.
     tls: Option<Arc<tls::Server>>,
@@ -237,16 +242,7 @@ impl Prepared {
             let missing = UserFileError::Io(file.clone(), io::ErrorKind::NotFound.into());
             return Err(StartError::Users(missing));
         }
-        let known: Arc<dyn vfs::accounts::Accounts> = shared.sids.clone();
-        let shares = shared
-            .live
-            .latest()
-            .shares
-            .changed(&config.shares, &known)?;
-        let new = config.shares.iter().zip(&shares.known[1..]);
-        for (section, _) in new.filter(|(_, share)| shares.opened.contains(&share.id)) {
-            check_directory(section)?;
-        }
+        let shares = ChangedShares::new(shared, config, still_disabled(shared, config))?;
         let accounts = shared.accounts.changed(config).map_err(StartError::Users)?;
         certificate::check(config).map_err(StartError::Certificate)?;
         let is_missing = shared.certificates.current().is_none();
@@ -262,12 +258,6 @@ impl Prepared {
     }
 
     fn apply(self, shared: &Arc<Shared>, config: &Config) {
-        let Changed {
-            shares,
-            known,
-            opened,
-            unleased,
-        } = self.shares;
         shared.gate.set_limits(gate_limits(config));
         shared.login_attempts.set_lockout(lockout(config));
         shared
@@ -275,22 +265,7 @@ impl Prepared {
             .change(self.accounts, |name, change, revision| {
                 shared.end_account(name, change, revision);
             });
-        // The file systems come before the shares of the core.
-        shared.live.replace(Live::new(config, shares));
-        shared.watch_shares(&opened);
-        let core = &shared.core;
-        let fixed = core.config();
-        let mut notices = core.reconfigure(core_config(config, known, fixed));
-        for share in unleased {
-            let lost = [LocalEvent::Lost(None)];
-            notices.extend(core.local_events(shared.now(), share, &lost));
-        }
-        for (connection, notice) in notices {
-            shared.notify(connection, notice);
-        }
-        shared.send_all(|| Message::Reconfigured);
-        // Opens that outlived a session may end.
-        shared.arm_server_timer();
+        self.shares.apply(shared, config);
     }
 }
 

@@ -222,6 +222,12 @@ impl Shares {
         }
     }
 
+    /// The configuration of the current shares.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = &ShareSection> {
+        let current = self.served.iter().filter(|served| served.is_current);
+        current.map(|served| &*served.section)
+    }
+
     /// The names and the file systems of the current shares.
     pub(crate) fn current(&self) -> impl Iterator<Item = (&str, &Arc<dyn FileSystem>)> {
         let current = self.served.iter().filter(|served| served.is_current);

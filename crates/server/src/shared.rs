@@ -144,7 +144,12 @@ impl Shared {
         for (connection, notice) in notices {
             self.notify(connection, notice);
         }
-        // Opens that outlived a session end, too.
+        self.notify_all(notices);
+    }
+
+    /// Sends the notices of a change that ends sessions, tree connects or opens. Opens that outlived
+    /// a session end, too.
+    pub(crate) fn notify_all(&self, notices: Vec<(ConnectionId, Notice)>) {
         self.arm_server_timer();
     }
 

@@ -13,6 +13,7 @@ use wire::security::Sid;
 use wire::{FileTime, Guid};
 
 use crate::accounts::Accounts;
+use crate::administrator::Administrator;
 use crate::certificate::{self, Certificates, Shown};
 use crate::config::{Config, IoChoice, PlacementChoice, ShareSection, SyncChoice};
 use crate::core_config::{core_config, gate_limits, lockout};
@@ -145,6 +146,11 @@ impl Server {
             }
         }
     }
+    /// Returns a handle that ends sessions and opens of the running server, and disables shares.
+    pub fn administrator(&self) -> Administrator {
+        Administrator::new(Arc::clone(&self.shared), self.reloader.clone())
+    }
+
 
     fn spawn(
         &mut self,
@@ -212,7 +218,7 @@ pub(crate) fn shared(
     let core = proto::server::Server::new(core, start_time());
     Shared {
         core,
-        live: LiveCell::new(Live::new(config, shares.shares)),
+        live: LiveCell::new(Live::new(config, shares.shares, Vec::new())),
         listeners: Listeners::default(),
         certificates: Certificates::default(),
         accounts,

@@ -65,6 +65,21 @@ pub struct ServerStatus {
     /// Totals of all connections since the start, also of closed ones.
     #[serde(default)]
     pub totals: TotalsStatus,
+    /// The shares of files, disabled ones included.
+    #[serde(default)]
+    pub shares: Vec<ShareStatus>,
+}
+
+/// A share of files, as the [`Status`] of a running server shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareStatus {
+    /// Name of the share.
+    pub name: String,
+    /// Path of the shared directory on the machine of the server.
+    pub path: std::path::PathBuf,
+    /// Whether clients can use the share. An administrator disables a share by `smbeam share
+    /// disable`.
+    pub is_enabled: bool,
 }
 
 /// Totals of all connections since the start of the server, as its [`Status`] shows them.
@@ -241,6 +256,10 @@ pub struct TreeStatus {
 /// An open file, directory or pipe, as the [`Status`] of a running server shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileStatus {
+    /// Identifier of the open on the server, 1 to 16 hexadecimal digits: the persistent part of its
+    /// FileId. Empty from a server of an older version.
+    #[serde(default)]
+    pub id: String,
     /// SessionId of the session that opened the file, 16 hexadecimal digits.
     pub session: String,
     /// Name of the user of the session; empty for anonymous sessions.
@@ -274,6 +293,9 @@ pub struct FileStatus {
 /// client lost the connection and can still reconnect to the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DisconnectedStatus {
+    /// Identifier of the open on the server, as [`FileStatus::id`].
+    #[serde(default)]
+    pub id: String,
     /// Name of the user that opened the file.
     pub user: String,
     /// Name of the share with the file.
@@ -371,6 +393,7 @@ pub(crate) fn disconnected(
     let files = snapshot.disconnected.iter().map(|open| {
         let remaining = open.deadline.0.saturating_sub(now.0);
         DisconnectedStatus {
+            id: open_name(open.id),
             user: open.user.clone(),
             share: open.share.clone(),
             path: open.path.clone(),
@@ -435,6 +458,7 @@ fn file(session: &SessionSnapshot, open: &OpenSnapshot) -> FileStatus {
         is_exclusive: lock.is_exclusive,
     });
     FileStatus {
+        id: open_name(open.id),
         session: session_name(session.id),
         user: session.account.name.clone(),
         share: open.share.clone(),
@@ -465,6 +489,10 @@ fn file(session: &SessionSnapshot, open: &OpenSnapshot) -> FileStatus {
 fn unix_seconds(time: FileTime) -> u64 {
     let (seconds, _) = time.to_unix();
     u64::try_from(seconds).unwrap_or(0)
+}
+
+fn open_name(id: wire::FileId) -> String {
+    format!("{:x}", id.persistent)
 }
 
 fn session_name(id: wire::SessionId) -> String {

@@ -6,6 +6,7 @@
 mod access_checks_agree_with_samba;
 mod accounts_have_names;
 mod acknowledged_writes_survive_a_kill;
+mod administrators_control_servers;
 mod attacks_fail;
 mod bad_descriptors_disturb_no_other_client;
 mod bad_input_disturbs_no_other_client;
@@ -110,6 +111,7 @@ const MODULES: &[Module] = modules! {
     access_checks_agree_with_samba;
     accounts_have_names;
     acknowledged_writes_survive_a_kill;
+    administrators_control_servers;
     attacks_fail: alone;
     bad_descriptors_disturb_no_other_client;
     bad_input_disturbs_no_other_client;

@@ -1,6 +1,7 @@
 //! `smbeam serve`: runs a server.
 
 mod arguments;
+mod commands;
 mod instructions;
 mod quick;
 mod reload;
@@ -20,9 +21,10 @@ use tracing::{error, info};
 
 pub(crate) use self::arguments::Arguments;
 use self::arguments::{layers, log_section};
+use self::commands::ControlCommands;
 use self::instructions::Instructions;
 use self::quick::QuickShare;
-use self::reload::{ControlCommands, Load, Reload};
+use self::reload::{Load, Reload};
 use self::service::Service;
 use self::signals::{Request, Signals};
 use crate::exit::Exit;
@@ -166,6 +168,7 @@ impl Running<'_> {
         let commands = ControlCommands {
             observer: server.observer(),
             reload: reload.clone(),
+            administrator: server.administrator(),
             file,
         };
         let serve_socket = |socket: ControlSocket| socket.serve(Arc::new(commands));
@@ -239,14 +242,20 @@ fn report(observer: &Observer) {
 /// error.
 fn control_socket(config: &Config) -> anyhow::Result<Option<ControlSocket>> {
     match &config.server.control_socket {
+    let group = config.server.control_group.as_deref();
+    let bind = |path: &Path| ControlSocket::bind(path, group);
         Some(path) if path.as_os_str().is_empty() => Ok(None),
         Some(path) => {
             let failed = || format!("server.control_socket: {}", path.display());
-            ControlSocket::bind(path).map(Some).with_context(failed)
+            bind(path).map(Some).with_context(failed)
         }
         None => {
             let path = control::default_path();
-            let made = path.and_then(|path| path.as_deref().map(ControlSocket::bind).transpose());
+            let made = path.and_then(|path| path.as_deref().map(bind).transpose());
+            // A wrong group is a mistake in the configuration.
+            if let (Err(error), Some(group)) = (&made, group) {
+                anyhow::bail!("server.control_group: {group}: {error}");
+            }
             Ok(made.unwrap_or_else(|error| {
                 info!(%error, "no control socket: smbeam status will not find this server");
                 None

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use smbeam_server::config::{Config, ConfigError};
-use smbeam_server::control::{Commands, ReloadReport};
+use smbeam_server::control::ReloadReport;
 use smbeam_server::log::LogSettings;
-use smbeam_server::status::Status;
-use smbeam_server::{Observer, Reloader, findings};
+use smbeam_server::{Reloader, findings};
 use tracing::{error, info, warn};
 
 /// Reads the configuration from all its sources.
@@ -71,22 +70,4 @@ fn log(report: &ReloadReport) {
     }
     let applied = applied.join(", ");
     info!(%applied, "configuration, users and certificates read again");
-}
-
-/// The requests that the control socket serves.
-pub(super) struct ControlCommands {
-    pub(super) observer: Observer,
-    pub(super) reload: Reload,
-    /// Path of the configuration file for the status.
-    pub(super) file: Option<std::path::PathBuf>,
-}
-
-impl Commands for ControlCommands {
-    fn status(&self) -> Status {
-        self.observer.status(self.file.clone())
-    }
-
-    fn reload(&self) -> Result<ReloadReport, String> {
-        self.reload.run()
-    }
 }

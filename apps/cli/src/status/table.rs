@@ -8,20 +8,10 @@ use smbeam_server::status::{
 };
 
 use crate::format;
-use crate::output::Lines;
+use crate::table;
 
-/// Spaces between columns.
-const GAP: usize = 2;
-
-/// Prints the tables.
-pub(super) fn print(status: &Status) {
-    let mut lines = Lines::new();
-    for line in text(status) {
-        lines.line(&line);
-    }
-}
-
-fn text(status: &Status) -> Vec<String> {
+/// The status as lines.
+pub(super) fn text(status: &Status) -> Vec<String> {
     let mut lines = head(status);
     lines.extend(section(
         "connections",
@@ -40,39 +30,48 @@ fn text(status: &Status) -> Vec<String> {
         ],
         status.connections.iter().map(connection).collect(),
     ));
-    lines.extend(section(
-        "sessions",
-        &[
-            "SESSION",
-            "USER",
-            "PROTECTION",
-            "SINCE",
-            "CHANNELS",
-            "SHARES",
-            "FILES",
-        ],
-        status.sessions.iter().map(session).collect(),
-    ));
-    lines.extend(section(
-        "open files",
-        &[
-            "SESSION", "USER", "SHARE", "PATH", "ACCESS", "SHARING", "OPLOCK", "LOCKS",
-        ],
-        status.files.iter().map(file).collect(),
-    ));
+    lines.extend(sessions(&status.sessions));
+    lines.extend(files(&status.files));
     if !status.disconnected.is_empty() {
-        lines.extend(section(
-            "files that wait for their clients",
-            &["USER", "SHARE", "PATH", "SECONDS LEFT"],
-            status.disconnected.iter().map(disconnected).collect(),
-        ));
+        lines.extend(disconnected_files(&status.disconnected));
     }
     lines.extend(left_out(status.left_out));
     lines
 }
 
+fn sessions(sessions: &[SessionStatus]) -> Vec<String> {
+    let heads = [
+        "SESSION",
+        "USER",
+        "PROTECTION",
+        "SINCE",
+        "CHANNELS",
+        "SHARES",
+        "FILES",
+    ];
+    section("sessions", &heads, sessions.iter().map(session).collect())
+}
+
+/// The open files as a table after an empty line.
+pub(crate) fn files<'a>(files: impl IntoIterator<Item = &'a FileStatus>) -> Vec<String> {
+    let heads = [
+        "OPEN", "SESSION", "USER", "SHARE", "PATH", "ACCESS", "SHARING", "OPLOCK", "LOCKS",
+    ];
+    section("open files", &heads, files.into_iter().map(file).collect())
+}
+
+/// The open files without a session as a table after an empty line.
+pub(crate) fn disconnected_files<'a>(
+    files: impl IntoIterator<Item = &'a DisconnectedStatus>,
+) -> Vec<String> {
+    let heads = ["OPEN", "USER", "SHARE", "PATH", "SECONDS LEFT"];
+    let rows = files.into_iter().map(disconnected).collect();
+    section("files that wait for their clients", &heads, rows)
+}
+
 fn disconnected(file: &DisconnectedStatus) -> Vec<String> {
     vec![
+        file.id.clone(),
         user(&file.user),
         format::name(&file.share),
         format::name(&file.path),
@@ -101,6 +100,8 @@ fn head(status: &Status) -> Vec<String> {
         listening
             .map(|endpoint| format!("listening on {} ({})", endpoint.address, endpoint.transport)),
     );
+    let disabled = server.shares.iter().filter(|share| !share.is_enabled);
+    lines.extend(disabled.map(|share| format!("share disabled: {}", format::name(&share.name))));
     lines.push(totals(&server.totals));
     lines
 }
@@ -172,21 +173,29 @@ fn protection(protection: Protection) -> &'static str {
     }
 }
 
-fn session(session: &SessionStatus) -> Vec<String> {
-    let protection = match (Protection::of(session), &session.cipher) {
+/// The protection of a session with its algorithm.
+pub(crate) fn session_protection(session: &SessionStatus) -> String {
+    match (Protection::of(session), &session.cipher) {
         (Protection::Encrypted, Some(cipher)) => format!("encrypted ({cipher})"),
         (Protection::Signed, _) => format!("signed ({})", session.signing),
         (other, _) => protection(other).to_owned(),
-    };
+    }
+}
+
+/// The names of the shares of a session.
+pub(crate) fn shares(session: &SessionStatus) -> String {
     let shares = session.trees.iter().map(|tree| format::name(&tree.share));
-    let shares: Vec<String> = shares.collect();
+    listed(&shares.collect::<Vec<_>>())
+}
+
+fn session(session: &SessionStatus) -> Vec<String> {
     vec![
         session.id.clone(),
         user(&session.user),
-        protection,
+        session_protection(session),
         time(session.since),
         session.channels.join(","),
-        listed(&shares),
+        shares(session),
         session.files.to_string(),
     ]
 }
@@ -197,6 +206,7 @@ fn file(file: &FileStatus) -> Vec<String> {
         path => format::name(path),
     };
     vec![
+        file.id.clone(),
         file.session.clone(),
         user(&file.user),
         format::name(&file.share),
@@ -224,45 +234,33 @@ fn caching(file: &FileStatus) -> String {
     }
 }
 
-fn user(name: &str) -> String {
+/// A user name, or a dash.
+pub(crate) fn user(name: &str) -> String {
     match name {
         "" => "-".to_owned(),
         name => format::name(name),
     }
 }
 
-fn listed(words: &[String]) -> String {
+/// Words with commas, or a dash.
+pub(crate) fn listed(words: &[String]) -> String {
     match words {
         [] => "-".to_owned(),
         words => words.join(","),
     }
 }
 
-fn time(seconds: u64) -> String {
+/// A time in seconds since 1970 (UTC), as local time.
+pub(crate) fn time(seconds: u64) -> String {
     format::local_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// A table with a heading, or a line that says that there are no rows.
+/// A table after an empty line, or a line that says that there are no rows.
 fn section(what: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
-    if rows.is_empty() {
-        return vec![String::new(), format!("no {what}")];
-    }
-    let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
-    let all: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    let widths: Vec<usize> = (0..all[0].len())
-        .map(|column| {
-            let cells = all.iter().map(|row| row[column].chars().count());
-            cells.max().unwrap_or(0)
-        })
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths);
-        let cells: String = cells
-            .map(|(cell, width)| format!("{cell:<width$}", width = width + GAP))
-            .collect();
-        cells.trim_end().to_owned()
+    let lines = match rows.is_empty() {
+        true => vec![format!("no {what}")],
+        false => table::lines(heads, rows),
     };
-    let lines = all.iter().map(line);
     std::iter::once(String::new()).chain(lines).collect()
 }
 
@@ -289,14 +287,6 @@ fn left_out(left_out: LeftOut) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = vec![vec!["long name".to_owned(), "1".to_owned()]];
-        let lines = section("things", &["NAME", "COUNT"], rows);
-        assert_eq!(lines, ["", "NAME       COUNT", "long name  1"]);
-        assert_eq!(section("things", &["NAME"], Vec::new()), ["", "no things"]);
-    }
 
     #[test]
     fn omitted_entries_are_counted() {

@@ -7,11 +7,12 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Keys that only the start of a server reads.
-const RESTART: [&str; 22] = [
+const RESTART: [&str; 24] = [
     "server.name",
     "server.sid_map",
     "server.state_directory",
     "server.control_socket",
+    "server.control_group",
     "server.workers",
     "server.io",
     "server.buffer_memory_mb",
@@ -30,6 +31,7 @@ const RESTART: [&str; 22] = [
     "metrics.token",
     "metrics.token_file",
     "metrics.allow_remote",
+    "metrics.page",
 ];
 
 /// The differences between two configurations.

@@ -35,6 +35,8 @@ pub struct MetricsSection {
     /// Whether the server listens on an address of a network without a token. Every client of the
     /// network then sees the metrics, and the names of users and open files. Default: no.
     pub allow_remote: bool,
+    /// Whether the server also serves a web page with its activity under the path `/`. Default: no.
+    pub page: bool,
 }
 
 /// A secret of 16 to 1024 visible ASCII characters. Its debug form and its serialized form hide it.
@@ -89,6 +91,7 @@ impl Check<'_> {
             token,
             token_file,
             allow_remote,
+            page: _,
         } = metrics;
         if let (Some(_), Some(file)) = (token, token_file) {
             let what = "metrics.token_file: not together with metrics.token".to_owned();

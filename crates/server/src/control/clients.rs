@@ -14,6 +14,7 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::protocol::{Commands, Failure, FailureKind, Request, Response};
+use crate::reload::ShareStateError;
 
 /// Longest request in bytes, with the end of its line.
 const REQUEST_MAX: usize = 64 << 10;
@@ -172,6 +173,40 @@ fn run(
             Ok(report) => value(&report),
             Err(reason) => Err(Failure::new(FailureKind::Refused, reason)),
         },
+        Request::Activity {} => value(&commands.activity()),
+        Request::EndSession { id } => end(id, "session", |id| commands.end_session(id)),
+        Request::CloseOpen { id } => end(id, "open", |id| commands.close_open(id)),
+        Request::DisableShare { share } => set_share(commands, share, false),
+        Request::EnableShare { share } => set_share(commands, share, true),
+    })
+}
+
+/// Ends an object with an identifier in hexadecimal digits.
+fn end(id: &str, noun: &str, end: impl FnOnce(u64) -> bool) -> Result<Value, Failure> {
+    // A sign is no digit.
+    let is_number = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u64::from_str_radix(id, 16).ok().filter(|_| is_number);
+    let number = number.ok_or_else(|| {
+        let message = format!("`{id}` is not the identifier of a {noun}: hexadecimal digits");
+        Failure::new(FailureKind::Refused, message)
+    })?;
+    match end(number) {
+        true => Ok(Value::Null),
+        false => {
+            let message = format!("the server has no {noun} {id}");
+            Err(Failure::new(FailureKind::Missing, message))
+        }
+    }
+}
+
+fn set_share(commands: &dyn Commands, share: &str, is_enabled: bool) -> Result<Value, Failure> {
+    let result = commands.set_share_enabled(share, is_enabled);
+    result.map(Value::Bool).map_err(|error| {
+        let kind = match &error {
+            ShareStateError::NoShare(_) => FailureKind::Missing,
+            ShareStateError::Unusable(_) => FailureKind::Refused,
+        };
+        Failure::new(kind, error.to_string())
     })
 }
 
@@ -205,6 +240,7 @@ mod tests {
     use std::io::{BufRead as _, BufReader};
 
     use super::*;
+    use crate::activity::Activity;
     use crate::control::{ControlSocket, ReloadReport, ask, request};
     use crate::status::Status;
 
@@ -217,6 +253,25 @@ mod tests {
 
         fn reload(&self) -> Result<ReloadReport, String> {
             Err("smbeam.toml, line 3: log.level: unknown".to_owned())
+        }
+
+        fn activity(&self) -> Activity {
+            Activity::default()
+        }
+
+        fn end_session(&self, id: u64) -> bool {
+            id == 0xAB
+        }
+
+        fn close_open(&self, id: u64) -> bool {
+            id == 0xCD
+        }
+
+        fn set_share_enabled(&self, share: &str, _: bool) -> Result<bool, ShareStateError> {
+            match share {
+                "data" => Ok(true),
+                _ => Err(ShareStateError::NoShare(share.to_owned())),
+            }
         }
     }
 
@@ -234,7 +289,7 @@ mod tests {
     fn garbage_gets_an_error_and_requests_a_response() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("control.sock");
-        let socket = ControlSocket::bind(&path).expect("a socket");
+        let socket = ControlSocket::bind(&path, None).expect("a socket");
         let control = socket.serve(Arc::new(Fake)).expect("a thread");
         assert_eq!(ask(&path).expect("a status"), Status::default());
         let refused = request(&path, &Request::Reload {})
@@ -271,10 +326,50 @@ mod tests {
     }
 
     #[test]
+    fn sessions_opens_and_shares_are_found_by_their_identifiers() {
+        let commands: &dyn Commands = &Fake;
+        let (stream, _peer) = UnixStream::pair().expect("a pair of sockets");
+        let run = |request: &str| {
+            let request = parse(request.as_bytes()).expect("a request");
+            let result = run(&stream, commands, &request).expect("a connection");
+            result.map_err(|failure| failure.kind)
+        };
+        let end = |id: &str| run(&format!(r#"{{"command": "end-session", "id": "{id}"}}"#));
+        assert_eq!(end("00000000000000ab"), Ok(Value::Null));
+        assert_eq!(end("ac"), Err(FailureKind::Missing));
+        for id in ["", "x", "-1", "+ab", "0123456789abcdef0"] {
+            assert_eq!(end(id), Err(FailureKind::Refused), "{id}");
+        }
+        let close = run(r#"{"command": "close-open", "id": "CD"}"#);
+        assert_eq!(close, Ok(Value::Null));
+        let disable = run(r#"{"command": "disable-share", "share": "data"}"#);
+        assert_eq!(disable, Ok(Value::Bool(true)));
+        let enable = run(r#"{"command": "enable-share", "share": "x"}"#);
+        assert_eq!(enable, Err(FailureKind::Missing));
+    }
+
+    #[test]
+    fn a_group_may_connect() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control.sock");
+        let missing = ControlSocket::bind(&path, Some("no such group"));
+        let missing = missing.expect_err("no such group");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        let own = rustix::process::getegid().as_raw();
+        let own = crate::unix_account::group_name(own).expect("a group");
+        let _socket = ControlSocket::bind(&path, Some(&own)).expect("a socket");
+        let found = path.metadata().expect("a socket");
+        assert_eq!(found.permissions().mode() & 0o777, 0o660);
+        assert_eq!(found.gid(), rustix::process::getegid().as_raw());
+    }
+
+    #[test]
     fn the_number_of_clients_has_a_limit() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("control.sock");
-        let socket = ControlSocket::bind(&path).expect("a socket");
+        let socket = ControlSocket::bind(&path, None).expect("a socket");
         let control = socket.serve(Arc::new(Fake)).expect("a thread");
         let connect = || UnixStream::connect(&path).expect("a server");
         let clients: Vec<UnixStream> = (0..CLIENTS_MAX).map(|_| connect()).collect();

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::activity::Activity;
+use crate::reload::ShareStateError;
 use crate::status::Status;
 
 /// A request to a server, as one line of JSON: `{"command": "status"}`.
@@ -15,6 +17,30 @@ pub enum Request {
     /// Read the configuration, the users and the certificates again, as at SIGHUP. The result is a
     /// [`ReloadReport`].
     Reload {},
+    /// The counters by command, share and client. The result is an [`Activity`].
+    Activity {},
+    /// End a session. The result is `null`.
+    EndSession {
+        /// Its [`SessionStatus::id`](crate::status::SessionStatus::id).
+        id: String,
+    },
+    /// Close an open file, directory or pipe, also one that waits for its client. The result is
+    /// `null`.
+    CloseOpen {
+        /// Its [`FileStatus::id`](crate::status::FileStatus::id).
+        id: String,
+    },
+    /// Disable a share until it is enabled again, or the server starts again. The result is true,
+    /// or false if it was disabled already.
+    DisableShare {
+        /// Its name.
+        share: String,
+    },
+    /// Enable a disabled share. The result is true, or false if it was enabled already.
+    EnableShare {
+        /// Its name.
+        share: String,
+    },
 }
 
 impl Request {
@@ -22,8 +48,12 @@ impl Request {
     /// send such a request.
     pub fn is_change(&self) -> bool {
         match self {
-            Self::Status {} => false,
-            Self::Reload {} => true,
+            Self::Status {} | Self::Activity {} => false,
+            Self::Reload {}
+            | Self::EndSession { .. }
+            | Self::CloseOpen { .. }
+            | Self::DisableShare { .. }
+            | Self::EnableShare { .. } => true,
         }
     }
 }
@@ -57,6 +87,8 @@ pub enum FailureKind {
     Denied,
     /// The server has refused the request, such as a configuration with a mistake.
     Refused,
+    /// The server has no such session, open or share.
+    Missing,
     /// The server serves too many clients.
     Busy,
 }
@@ -83,6 +115,21 @@ pub trait Commands: Send + Sync {
     /// # Errors
     /// The reason why the configuration stays as it was, for users.
     fn reload(&self) -> Result<ReloadReport, String>;
+
+    /// Returns the activity of the server.
+    fn activity(&self) -> Activity;
+
+    /// Ends the session with this SessionId. Returns whether there was one.
+    fn end_session(&self, id: u64) -> bool;
+
+    /// Closes the open with this persistent part of its FileId. Returns whether there was one.
+    fn close_open(&self, id: u64) -> bool;
+
+    /// Disables or enables a share. Returns whether its state has changed.
+    ///
+    /// # Errors
+    /// There is no share of this name, or it cannot be enabled.
+    fn set_share_enabled(&self, share: &str, is_enabled: bool) -> Result<bool, ShareStateError>;
 }
 
 impl Failure {

@@ -205,19 +205,28 @@ impl CounterTotals<'_> {
         counted.filter(|(_, _, count)| *count > 0).collect()
     }
 
+    /// Number of answered requests by the label of the command, and of those with an error, without
+    /// commands that never came.
+    pub(crate) fn commands(&self) -> Vec<(&'static str, u64, u64)> {
+        let commands = (0..COMMANDS).map(|command| {
+            let count = |status: usize| self.sum(|worker| &worker.requests[command][status]);
+            let statuses = || 0..statuses::SLOTS;
+            let errors = statuses().filter(|status| statuses::is_error(*status));
+            (
+                command_label(command),
+                statuses().map(count).sum(),
+                errors.map(count).sum(),
+            )
+        });
+        commands.filter(|(_, answered, _)| *answered > 0).collect()
+    }
+
     /// Number of answered requests, and of those with an error.
     pub(crate) fn answered(&self) -> (u64, u64) {
-        let (mut all, mut errors) = (0, 0);
-        for command in 0..COMMANDS {
-            for status in 0..statuses::SLOTS {
-                let count = self.sum(|worker| &worker.requests[command][status]);
-                all += count;
-                if statuses::is_error(status) {
-                    errors += count;
-                }
-            }
-        }
-        (all, errors)
+        let commands = self.commands().into_iter();
+        commands.fold((0, 0), |(all, errors), (_, answered, failed)| {
+            (all + answered, errors + failed)
+        })
     }
 
     /// The requests without a share, by the label of the command.

@@ -67,6 +67,7 @@ impl Endpoint {
             health: Arc::clone(&health),
             token,
             is_local: listen.ip().to_canonical().is_loopback(),
+            has_page: section.page,
         };
         let stopped = Arc::clone(&stop);
         let runtime = runtime::Builder::new_current_thread()

@@ -7,6 +7,7 @@ mod exporter;
 mod families;
 mod health;
 mod http;
+mod page;
 mod process;
 mod routes;
 mod share_state;

@@ -13,12 +13,13 @@ use serde::Serialize;
 
 use super::exporter;
 use super::health::{Health, Readiness, Running};
+use super::page;
 use crate::config::Token;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
-const PATHS: &str = "paths: /metrics /healthz /readyz /api/v1/status\n";
+const PATHS: &str = "paths: /metrics /healthz /readyz /api/v1/status /api/v1/activity\n";
 
 /// An answer.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -32,6 +33,8 @@ pub(super) struct Routes {
     /// Whether a request must name this machine as its host. Only such a server is safe from web
     /// pages that resolve their name to the loopback address (DNS rebinding).
     pub(super) is_local: bool,
+    /// Whether the web page is served.
+    pub(super) has_page: bool,
 }
 
 impl Routes {
@@ -51,10 +54,18 @@ impl Routes {
         match request.uri().path() {
             "/healthz" => self.health().await,
             "/readyz" => self.readiness(is_allowed).await,
-            "/metrics" | "/api/v1/status" if !is_allowed => unauthorized(),
+            "/metrics" | "/api/v1/status" | "/api/v1/activity" if !is_allowed => unauthorized(),
             "/metrics" => self.metrics().await,
-            "/api/v1/status" => self.status().await,
-            _ => plain(StatusCode::NOT_FOUND, PATHS),
+            "/api/v1/status" => {
+                self.described(|Running { observer, config }| observer.status(config))
+                    .await
+            }
+            "/api/v1/activity" => self.described(|running| running.observer.activity()).await,
+            // The page has no secrets: it asks the user for the token.
+            path => match page::find(path).filter(|_| self.has_page) {
+                Some(answer) => answer,
+                None => plain(StatusCode::NOT_FOUND, PATHS),
+            },
         }
     }
 
@@ -111,12 +122,16 @@ impl Routes {
         }
     }
 
-    async fn status(&self) -> Answer {
-        let Some(Running { observer, config }) = self.health.running() else {
+    /// A description of the running server as JSON.
+    async fn described<T: Serialize>(
+        &self,
+        describe: impl FnOnce(Running) -> T + Send + 'static,
+    ) -> Answer {
+        let Some(running) = self.health.running() else {
             return not_running();
         };
-        let status = blocking(move || serde_json::to_vec(&observer.status(config))).await;
-        match status {
+        let described = blocking(move || serde_json::to_vec(&describe(running))).await;
+        match described {
             Some(Ok(text)) => with_body(StatusCode::OK, JSON, text.into()),
             _ => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in the server\n"),
         }
@@ -197,6 +212,7 @@ mod tests {
             health: Health::new(),
             token,
             is_local: true,
+            has_page: false,
         }
     }
 
@@ -240,7 +256,7 @@ mod tests {
         let (right, wrong) = ("bearer 0123456789abcdef", "Bearer 0123456789abcdeX");
         // The server is starting.
         assert_eq!(status("/metrics", right), StatusCode::SERVICE_UNAVAILABLE);
-        for path in ["/metrics", "/api/v1/status"] {
+        for path in ["/metrics", "/api/v1/status", "/api/v1/activity"] {
             for sent in [
                 wrong,
                 "0123456789abcdef",
@@ -269,5 +285,20 @@ mod tests {
         );
         assert_eq!(status(Method::GET, "/"), StatusCode::NOT_FOUND);
         assert_eq!(status(Method::GET, "/metrics/x"), StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn the_page_is_there_if_it_is_configured_and_only_for_this_machine() {
+        let routes = Routes {
+            has_page: true,
+            ..routes(None)
+        };
+        for path in ["/", "/page.js", "/page.css"] {
+            let page = answer(&routes, Method::GET, path, ("host", "localhost"));
+            assert_eq!(page.status(), StatusCode::OK);
+            assert!(page.headers().contains_key("content-security-policy"));
+            let other = answer(&routes, Method::GET, path, ("host", "example.org"));
+            assert_eq!(other.status(), StatusCode::MISDIRECTED_REQUEST);
+        }
     }
 }
