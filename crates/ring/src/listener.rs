@@ -56,10 +56,26 @@ impl Listener {
         }
         sys::bind(fd.as_fd(), &address)?;
         sys::listen(fd.as_fd(), BACKLOG)?;
-        let source = handle.inner().watch(fd.as_fd())?;
+        Self::of(handle, TcpListener::from(fd))
+    }
+
+    /// Accepts the connections of a listening socket. Other threads and processes may accept from
+    /// it, too. Sets whether the socket blocks, which all its descriptors share.
+    ///
+    /// # Errors
+    /// The kernel cannot watch the socket.
+    pub fn new(handle: &Handle, socket: TcpListener) -> io::Result<Self> {
+        // io_uring fails at once on a socket that does not block.
+        let is_epoll = handle.inner().epoll().is_some();
+        socket.set_nonblocking(is_epoll)?;
+        Self::of(handle, socket)
+    }
+
+    fn of(handle: &Handle, socket: TcpListener) -> io::Result<Self> {
+        let source = handle.inner().watch(socket.as_fd())?;
         Ok(Self {
             handle: handle.clone(),
-            socket: Rc::new(TcpListener::from(fd)),
+            socket: Rc::new(socket),
             operation: Cell::new(None),
             source,
             pause: RefCell::new(PAUSE.0),

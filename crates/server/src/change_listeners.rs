@@ -82,6 +82,10 @@ impl Shared {
                 let sockets: Vec<_> = sockets.collect();
                 (Some(reservation), sockets.into_iter())
             }
+            Sockets::Inherited(socket) => {
+                let sockets = vec![ListenSocket::Inherited(socket)];
+                (None, sockets.into_iter())
+            }
             Sockets::Quic(server, sockets) => {
                 let socket = |socket| ListenSocket::Quic(Arc::clone(&server), socket);
                 let sockets: Vec<_> = sockets.into_iter().map(socket).collect();

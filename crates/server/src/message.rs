@@ -1,7 +1,7 @@
 //! Messages from other threads to a worker.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, mpsc};
 
 use net::{Transport, quic};
@@ -74,6 +74,8 @@ pub(crate) struct ListenRequest {
 pub(crate) enum ListenSocket {
     /// The worker binds the address, which is reserved for this process.
     Tcp,
+    /// A listening socket of the service manager.
+    Inherited(TcpListener),
     /// A bound socket.
     Quic(Arc<quic::Server>, UdpSocket),
     /// An RDMA listener.

@@ -175,6 +175,7 @@ impl Reloader {
                 .rdma
                 .get()
                 .map(|devices| Arc::clone(&devices.provider)),
+            inherited: Arc::clone(&shared.inherited),
         };
         let reservation = reserve(config, shared.mailboxes().len(), &present)?;
         let wanted = reservation.wanted.clone();
@@ -214,7 +215,7 @@ impl Reloader {
             .iter()
             .find_map(|reserved| match &reserved.sockets {
                 Sockets::SmbDirect(_, provider) => Some(Arc::clone(provider)),
-                Sockets::Tcp(_) | Sockets::Quic(..) => None,
+                Sockets::Tcp(_) | Sockets::Inherited(_) | Sockets::Quic(..) => None,
             });
         if let Some(provider) = provider {
             let known = Mutex::default();

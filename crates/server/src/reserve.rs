@@ -1,7 +1,7 @@
 //! The addresses of a server, bound before its workers listen.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 
 use net::{Endpoint, Transport};
@@ -10,6 +10,7 @@ use tracing::info;
 
 use crate::config::{Config, ListenAddress};
 use crate::error::StartError;
+use crate::inherited::InheritedSockets;
 use crate::ports::bind_when_free;
 use crate::quic;
 use crate::smbdirect;
@@ -33,6 +34,8 @@ pub(crate) struct Reserved {
 pub(crate) enum Sockets {
     /// Bound and not listening: the workers bind the address again.
     Tcp(socket2::Socket),
+    /// Listening, of the service manager. For the first worker.
+    Inherited(TcpListener),
     /// One for each worker.
     Quic(Arc<net::quic::Server>, Vec<UdpSocket>),
     /// For the first worker.
@@ -56,6 +59,7 @@ pub(crate) struct Bound {
 
 enum BoundSockets {
     Tcp(socket2::Socket),
+    Inherited(TcpListener),
     Quic(Vec<UdpSocket>),
     SmbDirect(Box<dyn rdma::Listener>, Arc<dyn Provider>),
 }
@@ -65,6 +69,7 @@ impl Bound {
     pub(crate) fn with(self, quic: Option<&Arc<net::quic::Server>>) -> Reserved {
         let sockets = match self.sockets {
             BoundSockets::Tcp(socket) => Sockets::Tcp(socket),
+            BoundSockets::Inherited(socket) => Sockets::Inherited(socket),
             BoundSockets::Quic(sockets) => {
                 let server = quic.expect("a server that listens for QUIC has its certificate");
                 Sockets::Quic(Arc::clone(server), sockets)
@@ -79,11 +84,13 @@ impl Bound {
     }
 }
 
-/// The listeners that a server has already, and its provider of RDMA.
+/// The listeners that a server has already, the sockets of its service manager, and its provider of
+/// RDMA.
 #[derive(Default)]
 pub(crate) struct Present {
     pub(crate) listeners: Vec<(Wanted, SocketAddr)>,
     pub(crate) provider: Option<Arc<dyn Provider>>,
+    pub(crate) inherited: Arc<InheritedSockets>,
 }
 
 /// Binds every address of the configuration that has no listener yet.
@@ -178,6 +185,12 @@ impl Reserving<'_> {
             return Ok(*bound);
         }
         let target = address.socket(port)?;
+        if transport != Transport::Quic
+            && let Some(bound) = self.present.inherited.find(target)
+        {
+            self.take_over(wanted, bound)?;
+            return Ok(bound);
+        }
         let is_own = present.clone().any(|(other, bound)| {
             is_same_kind(other.transport, transport) && meets(*bound, target)
         });
@@ -191,6 +204,26 @@ impl Reserving<'_> {
         };
         self.add(wanted, bound, sockets);
         Ok(bound)
+    }
+
+    /// Uses a socket of the service manager, unless another address uses it.
+    fn take_over(&mut self, wanted: Wanted, bound: SocketAddr) -> io::Result<()> {
+        let present = self.present.listeners.iter();
+        let mut used = present
+            .map(|(other, bound)| (other.transport, *bound))
+            .chain(
+                self.done
+                    .reserved
+                    .iter()
+                    .map(|other| (other.wanted.transport, other.address)),
+            );
+        if used.any(|other| other == (wanted.transport, bound)) {
+            self.done.wanted.push(wanted);
+            return Ok(());
+        }
+        let socket = self.present.inherited.socket(bound)?;
+        self.add(wanted, bound, BoundSockets::Inherited(socket));
+        Ok(())
     }
 
     fn add(&mut self, wanted: Wanted, address: SocketAddr, sockets: BoundSockets) {
@@ -285,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_used_address_is_an_error() {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = taken.local_addr().expect("an address").port();
         let text = format!("[server]\nlisten = [\"127.0.0.1\"]\ntransports = [\"tcp:{port}\"]\n");
         let failed = reserved(&text, &Present::default())
@@ -309,7 +342,7 @@ mod tests {
         };
         let present = Present {
             listeners: vec![(bound.wanted, bound.address)],
-            provider: None,
+            ..Present::default()
         };
         let again = reserved(&listen("0.0.0.0", 0), &present).expect("nothing to bind");
         assert_eq!(again.wanted, first.wanted);

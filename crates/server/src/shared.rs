@@ -22,6 +22,7 @@ use crate::certificate::Certificates;
 use crate::connection_id;
 use crate::counters::WorkerCounters;
 use crate::gate::Gate;
+use crate::inherited::InheritedSockets;
 use crate::interfaces;
 use crate::listeners::Listeners;
 use crate::live::{Interfaces, LiveCell};
@@ -41,6 +42,8 @@ pub(crate) const EVENTS_PER_LOG_LINE: u64 = 100;
 pub(crate) struct Shared {
     pub(crate) core: Arc<server::Server>,
     pub(crate) listeners: Listeners,
+    /// The sockets of the service manager.
+    pub(crate) inherited: Arc<InheritedSockets>,
     /// The certificates for QUIC.
     pub(crate) certificates: Certificates,
     /// The part of the configuration that changes.
@@ -141,15 +144,15 @@ impl Shared {
         if connections > 0 {
             info!(name: UNLIMITED, user, %change, connections, "ending the sessions of a user");
         }
-        for (connection, notice) in notices {
-            self.notify(connection, notice);
-        }
         self.notify_all(notices);
     }
 
     /// Sends the notices of a change that ends sessions, tree connects or opens. Opens that outlived
     /// a session end, too.
     pub(crate) fn notify_all(&self, notices: Vec<(ConnectionId, Notice)>) {
+        for (connection, notice) in notices {
+            self.notify(connection, notice);
+        }
         self.arm_server_timer();
     }
 

@@ -20,6 +20,7 @@ use crate::core_config::{core_config, gate_limits, lockout};
 use crate::datapath::answer_limit;
 use crate::error::StartError;
 use crate::gate::Gate;
+use crate::inherited::InheritedSockets;
 use crate::listeners::Listeners;
 use crate::listening::Listening;
 use crate::live::{Live, LiveCell};
@@ -69,6 +70,18 @@ impl Server {
     /// A share is not a directory, or a certificate, an address, a device or a thread cannot be
     /// opened or started.
     pub fn start(config: &Config, accounts: Accounts) -> Result<Self, StartError> {
+        Self::start_with(config, accounts, InheritedSockets::default())
+    }
+
+    /// As [`start`](Self::start), with listening sockets of a service manager.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        config: &Config,
+        accounts: Accounts,
+        inherited: InheritedSockets,
+    ) -> Result<Self, StartError> {
         // The share decides about the permissions of new files, not the umask of the caller.
         rustix::process::umask(rustix::fs::Mode::empty());
         allow_descriptors();
@@ -77,9 +90,13 @@ impl Server {
         let shares = Shares::open(&config.shares, &known)?;
         log_unsynced(config);
         let opened = shares.opened.clone();
-        let shared = Arc::new(shared(config, shares, accounts, sids));
+        let shared = Arc::new(shared(config, shares, accounts, sids, inherited));
         let count = worker_count(config);
-        let reservation = reserve(config, count, &Present::default())?;
+        let present = Present {
+            inherited: Arc::clone(&shared.inherited),
+            ..Present::default()
+        };
+        let reservation = reserve(config, count, &present)?;
         let (mailboxes, receivers): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mailbox(Some(MAILBOX_LIMIT))).unzip();
         let is_first = shared.mailboxes.set(mailboxes.clone()).is_ok();
@@ -100,6 +117,8 @@ impl Server {
             server.stop();
             return Err(error);
         }
+        let used: Vec<_> = server.listening().iter().map(|it| it.address).collect();
+        shared.inherited.log_unused(&used);
         shared.refresh_interfaces();
         shared.watch_shares(&opened);
         Ok(server)
@@ -127,6 +146,11 @@ impl Server {
         self.reloader.clone()
     }
 
+    /// Returns a handle that ends sessions and opens of the running server, and disables shares.
+    pub fn administrator(&self) -> Administrator {
+        Administrator::new(Arc::clone(&self.shared), self.reloader.clone())
+    }
+
     /// Returns the number of connections of each worker thread, in the order of the workers.
     pub fn connections(&self) -> Vec<usize> {
         self.shared.placement.connections()
@@ -146,11 +170,6 @@ impl Server {
             }
         }
     }
-    /// Returns a handle that ends sessions and opens of the running server, and disables shares.
-    pub fn administrator(&self) -> Administrator {
-        Administrator::new(Arc::clone(&self.shared), self.reloader.clone())
-    }
-
 
     fn spawn(
         &mut self,
@@ -202,6 +221,7 @@ pub(crate) fn shared(
     shares: Changed,
     accounts: Accounts,
     sids: Arc<Sids>,
+    inherited: InheritedSockets,
 ) -> Shared {
     let started = Instant::now();
     let mut guid = [0; 16];
@@ -220,6 +240,7 @@ pub(crate) fn shared(
         core,
         live: LiveCell::new(Live::new(config, shares.shares, Vec::new())),
         listeners: Listeners::default(),
+        inherited: Arc::new(inherited),
         certificates: Certificates::default(),
         accounts,
         sids,

@@ -28,6 +28,11 @@ const FILES: &[(&str, &str, u32)] = &[
         0o644,
     ),
     (
+        "packaging/systemd/smbeam.socket",
+        "usr/lib/systemd/system/smbeam.socket",
+        0o644,
+    ),
+    (
         "packaging/systemd/smbeam.tmpfiles",
         "usr/lib/tmpfiles.d/smbeam.conf",
         0o644,

@@ -16,7 +16,7 @@ use smbeam_server::config::{Config, LogFormat, LogSection};
 use smbeam_server::control::{self, ControlSocket};
 use smbeam_server::log::Log;
 use smbeam_server::metrics::Endpoint;
-use smbeam_server::{Accounts, Listening, Observer, Server, Shown, log_findings};
+use smbeam_server::{Accounts, InheritedSockets, Listening, Observer, Server, Shown, log_findings};
 use tracing::{error, info};
 
 pub(crate) use self::arguments::Arguments;
@@ -153,7 +153,8 @@ impl Running<'_> {
         let mut signals = Signals::catch()?;
         let socket = control_socket(self.config)?;
         let metrics = Endpoint::start(&self.config.metrics)?;
-        let server = Server::start(self.config, accounts)?;
+        let inherited = InheritedSockets::from_environment()?;
+        let server = Server::start_with(self.config, accounts, inherited)?;
         self.announce(&server);
         let file = self.config.file().and_then(|file| file.canonicalize().ok());
         if let Some(metrics) = &metrics {
@@ -167,8 +168,8 @@ impl Running<'_> {
         };
         let commands = ControlCommands {
             observer: server.observer(),
-            reload: reload.clone(),
             administrator: server.administrator(),
+            reload: reload.clone(),
             file,
         };
         let serve_socket = |socket: ControlSocket| socket.serve(Arc::new(commands));
@@ -241,9 +242,9 @@ fn report(observer: &Observer) {
 /// Opens the socket for `smbeam status`. Without a configured path, failure to open it is not an
 /// error.
 fn control_socket(config: &Config) -> anyhow::Result<Option<ControlSocket>> {
-    match &config.server.control_socket {
     let group = config.server.control_group.as_deref();
     let bind = |path: &Path| ControlSocket::bind(path, group);
+    match &config.server.control_socket {
         Some(path) if path.as_os_str().is_empty() => Ok(None),
         Some(path) => {
             let failed = || format!("server.control_socket: {}", path.display());

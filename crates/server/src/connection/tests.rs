@@ -60,7 +60,7 @@ fn with_connection<T>(test: impl AsyncFnOnce(Rc<Connection>, TcpStream) -> T) ->
     let sids = Arc::new(sids);
     let known: Arc<dyn vfs::accounts::Accounts> = sids.clone();
     let shares = Shares::open(&[], &known).expect("no shares");
-    let shared = Arc::new(shared(&config, shares, users, sids));
+    let shared = Arc::new(shared(&config, shares, users, sids, Default::default()));
     let runtime = Runtime::new(&ring::Config::default()).expect("a runtime");
     let handle = runtime.handle();
     runtime.block_on(async {

@@ -28,7 +28,11 @@ impl Worker {
         let own = vfs::identity::own();
         let own = own.map_err(|status| io::Error::other(format!("{status:?}")));
         let opened = match socket {
-            ListenSocket::Tcp => own.and_then(|()| self.listen_tcp(transport, address)),
+            ListenSocket::Tcp => own
+                .and_then(|()| ring::Listener::bind(self.handle(), address, true))
+                .map(|listener| self.accept_from(transport, listener)),
+            ListenSocket::Inherited(socket) => ring::Listener::new(self.handle(), socket)
+                .map(|listener| self.accept_from(transport, listener)),
             ListenSocket::Quic(server, socket) => self.listen_quic(id, &server, socket, uses),
             ListenSocket::SmbDirect(listener, provider) => {
                 let accepting = Rc::clone(self).accept_smb_direct(listener, provider);
@@ -45,17 +49,12 @@ impl Worker {
         let _ = answer.send(result);
     }
 
-    fn listen_tcp(
-        self: &Rc<Self>,
-        transport: Transport,
-        address: std::net::SocketAddr,
-    ) -> io::Result<Accepting> {
-        let listener = ring::Listener::bind(self.handle(), address, true)?;
+    fn accept_from(self: &Rc<Self>, transport: Transport, listener: ring::Listener) -> Accepting {
         let accepting = Rc::clone(self).accept_tcp(transport, listener);
-        Ok(Accepting {
+        Accepting {
             task: self.handle().spawn(accepting),
             quic: None,
-        })
+        }
     }
 
     fn listen_quic(

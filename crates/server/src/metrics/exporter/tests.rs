@@ -23,7 +23,7 @@ fn observer() -> Observer {
     let sids = Arc::new(sids.expect("a server"));
     let known: Arc<dyn vfs::accounts::Accounts> = sids.clone();
     let shares = Shares::open(&config.shares, &known).expect("the root directory");
-    let shared = start::shared(&config, shares, accounts, sids);
+    let shared = start::shared(&config, shares, accounts, sids, Default::default());
     assert!(shared.mailboxes.set(Vec::new()).is_ok());
     Observer::new(Arc::new(shared))
 }
