@@ -20,6 +20,8 @@ pub const GUEST_RECIPE: u32 = 2;
 pub const SUITES_RECIPE: u32 = 1;
 /// The recipe of the part with tools of Prometheus.
 pub const MONITORING_RECIPE: u32 = 1;
+/// The recipe of the part with a browser.
+pub const BROWSER_RECIPE: u32 = 1;
 /// The recipe of the RDMA part.
 pub const RDMA_RECIPE: u32 = 1;
 /// The recipe of the RDMA part's kernel, which is kept beside the root file system.
@@ -56,6 +58,8 @@ pub enum Part {
     Suites,
     /// Tools of Prometheus.
     Monitoring,
+    /// Chromium.
+    Browser,
     /// User-mode Linux with RDMA devices, and cifs.ko and ksmbd with SMB Direct.
     Rdma,
 }
@@ -138,6 +142,18 @@ impl Lab {
         if !lab.holds(Part::Monitoring) {
             return Err(Missing(
                 "the lab has no tools of Prometheus: build them with `cargo xtask lab`".into(),
+            ));
+        }
+        Ok(lab)
+    }
+
+    /// The lab, if its browser can be used too.
+    pub fn find_with_browser() -> Result<Lab, Missing> {
+        let lab = Lab::find()?;
+        Part::Browser.not_known_missing()?;
+        if !lab.holds(Part::Browser) {
+            return Err(Missing(
+                "the lab has no browser: build it with `cargo xtask lab browser`".into(),
             ));
         }
         Ok(lab)
@@ -244,6 +260,7 @@ impl Part {
             Part::Guest => "guest",
             Part::Suites => "suites",
             Part::Monitoring => "monitoring",
+            Part::Browser => "browser",
             Part::Rdma => "rdma",
         }
     }
@@ -255,6 +272,7 @@ impl Part {
             Part::Guest => "SMBEAM_GUEST_MISSING",
             Part::Suites => "SMBEAM_SUITES_MISSING",
             Part::Monitoring => "SMBEAM_MONITORING_MISSING",
+            Part::Browser => "SMBEAM_BROWSER_MISSING",
             Part::Rdma => "SMBEAM_RDMA_MISSING",
         }
     }
@@ -270,6 +288,7 @@ impl Part {
             Part::Guest => format!("{SAMBA_RECIPE}.{GUEST_RECIPE}"),
             Part::Suites => format!("{SAMBA_RECIPE}.{SUITES_RECIPE}"),
             Part::Monitoring => format!("{SAMBA_RECIPE}.{MONITORING_RECIPE}"),
+            Part::Browser => format!("{SAMBA_RECIPE}.{BROWSER_RECIPE}"),
             Part::Rdma => format!("{SAMBA_RECIPE}.{RDMA_RECIPE}.{KERNEL_RECIPE}"),
         }
     }

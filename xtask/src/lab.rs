@@ -5,6 +5,7 @@
 //! finished part is not built again, an interrupted build starts again, and a changed recipe causes
 //! a new build. A lock keeps two runs apart.
 
+mod browser;
 mod debian;
 mod guest;
 mod kernel;
@@ -53,6 +54,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         .as_slice()
     {
         [] | ["build"] => build().map(|_| ExitCode::SUCCESS),
+        ["browser"] => {
+            build()?;
+            build_part(Part::Browser).map(|_| ExitCode::SUCCESS)
+        }
         ["rdma"] => build_rdma().map(|_| ExitCode::SUCCESS),
         ["field", rest @ ..] => scripts::run(FIELD, rest),
         ["attacks", rest @ ..] => scripts::run(ATTACKS, rest),
@@ -74,8 +79,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             ))
         }
         _ => bail!(
-            "usage: cargo xtask lab [build | rdma | path | run CMD [ARG]... | field [NAME]... | \
-             attacks [--figures] [NAME]...]"
+            "usage: cargo xtask lab [build | browser | rdma | path | run CMD [ARG]... | \
+             field [NAME]... | attacks [--figures] [NAME]...]"
         ),
     }
 }
@@ -118,6 +123,7 @@ pub(crate) fn build_part(part: Part) -> Result<Lab> {
         Part::Guest => guest::build(&lab),
         Part::Suites => suites::build(&lab),
         Part::Monitoring => monitoring::build(&lab),
+        Part::Browser => browser::build(&lab),
         Part::Rdma => rdma::build(&lab),
     };
     built.with_context(|| format!("cannot build the lab's part {}", part.name()))?;

@@ -29,6 +29,7 @@ usage: cargo xtask COMMAND
   package [NAME]...       packages of Debian and RPM, archive, container image, bill of materials
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
   lab                     build the peers that the tests talk to, in a cache directory
+  lab browser             add a browser for the web page of a server
   lab rdma                add a guest with RDMA devices and a kernel built from source
   lab run CMD [ARG]...    run a command of the lab, such as smbclient
   lab field [NAME]...     replay faults that users of file servers reported

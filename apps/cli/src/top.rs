@@ -22,7 +22,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     server: ServerArguments,
     /// Time between two updates in seconds.
-    #[arg(long, short = 'n', value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    #[arg(
+        long,
+        short = 'n',
+        value_name = "SECONDS",
+        default_value_t = 1.0,
+        value_parser = interval
+    )]
     interval: f64,
     /// Measure one interval, print its rates as one object of JSON, and end.
     #[arg(long)]

@@ -19,7 +19,7 @@ use crate::status::{
 const CLIENTS_MAX: usize = 1000;
 /// Most open files in an activity.
 const FILES_MAX: usize = 200;
-/// Most sessions whose users are named.
+/// Most sessions with named users.
 const SESSIONS_MAX: usize = 10_000;
 
 /// The activity of a server since its start, which serializes to JSON.

@@ -13,7 +13,7 @@ use net::{Transport, tls};
 
 use crate::accounts::ChangedAccounts;
 use crate::certificate;
-use crate::config::{Changes, Config, ShareSection};
+use crate::config::{Changes, Config};
 use crate::core_config::{gate_limits, lockout};
 use crate::error::StartError;
 use crate::reserve::{Present, Reservation, Reserved, Sockets, reserve};
@@ -138,6 +138,19 @@ impl Reloader {
         if let Some(tls) = self.shared.certificates.current() {
             tls.reload();
         }
+    }
+
+    /// Disables a share or enables it again. To clients, a disabled share does not exist: the
+    /// connections of sessions to it end, and its open files are closed. A share stays disabled
+    /// until it is enabled, removed from the configuration, or the server starts again. Returns
+    /// true if the state of the share has changed.
+    ///
+    /// # Errors
+    /// The configuration has no share of this name, or the directory of a share to enable cannot be
+    /// used. Then nothing has changed.
+    pub fn set_share_enabled(&self, name: &str, is_enabled: bool) -> Result<bool, ShareStateError> {
+        let state = self.lock();
+        shares::set_enabled(&self.shared, &state.applied, name, is_enabled)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -268,15 +281,4 @@ impl Prepared {
             });
         self.shares.apply(shared, config);
     }
-}
-
-/// A share that is new must have its directory. The directory of an unchanged one may be missing,
-/// as at the start of a server.
-fn check_directory(section: &ShareSection) -> Result<(), StartError> {
-    let path = section.path.get_ref();
-    let is_directory = std::fs::metadata(path).and_then(|found| match found.is_dir() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::NotADirectory.into()),
-    });
-    is_directory.map_err(|error| StartError::share(section.name.get_ref(), path, error))
 }

@@ -147,8 +147,8 @@ impl Shared {
         self.notify_all(notices);
     }
 
-    /// Sends the notices of a change that ends sessions, tree connects or opens. Opens that outlived
-    /// a session end, too.
+    /// Sends the notices of a change that ends sessions, tree connects or opens. Opens that
+    /// outlived a session end, too.
     pub(crate) fn notify_all(&self, notices: Vec<(ConnectionId, Notice)>) {
         for (connection, notice) in notices {
             self.notify(connection, notice);

@@ -106,7 +106,7 @@ fn an_ended_session_ends_alone(peer: Peer) -> Result<()> {
         "{output}"
     );
     let (written, _) = ended.write_at(vec![1], 0).wait();
-    ensure!(written.is_err(), "the session goes on");
+    ensure!(written.is_err(), "the session has not ended");
     let (written, _) = kept.write_at(vec![1], 0).wait();
     ensure!(written? == 1, "the other session");
     wait::until("the end of the open", TIME_LIMIT, || {
@@ -175,7 +175,7 @@ fn a_disabled_share_is_gone_until_it_is_enabled(peer: Peer) -> Result<()> {
     let file = share.open("file", &read_write()).wait()?;
     control.run(&["share", "disable", "DATA"])?;
     let (read, _) = file.read_at(vec![0; 1], 0).wait();
-    ensure!(read.is_err(), "the share goes on");
+    ensure!(read.is_err(), "the share is still in use");
     let entered = session.share(SHARE).wait();
     assert_status(entered.map(drop), Status::BAD_NETWORK_NAME)?;
     let output = control.run(&["share", "disable", SHARE])?;
@@ -272,7 +272,7 @@ fn mistakes_have_reasons(peer: Peer) -> Result<()> {
     let rig = Rig::new(peer)?;
     let control = Control::of(&rig.server)?;
     control.fail(&["session", "end"], 2, &["--user"])?;
-    control.fail(&["session", "end", "--user", "nobody"], 5, &["no session"])?;
+    control.fail(&["session", "end", "--user", "carol"], 5, &["no session"])?;
     control.fail(&["session", "end", "00ff"], 5, &["no session 00ff"])?;
     control.fail(&["session", "end", "all"], 2, &["not the identifier"])?;
     control.fail(&["open", "close"], 2, &["--path"])?;
@@ -280,7 +280,7 @@ fn mistakes_have_reasons(peer: Peer) -> Result<()> {
     control.fail(&["open", "close", "--path", "["], 2, &["[", "path"])?;
     control.fail(&["share", "disable", "x"], 5, &["no share `x`"])?;
     control.fail(&["top"], 2, &["terminal"])?;
-    // A share whose directory is gone cannot be enabled.
+    // A share without its directory cannot be enabled.
     control.run(&["share", "disable", SHARE])?;
     let (path, moved) = (rig.path(""), rig.beside("moved"));
     std::fs::rename(&path, &moved)?;

@@ -91,6 +91,7 @@ mod smbprotocols_own_tests_pass;
 mod status_reports_server_state;
 mod streams_have_limits;
 mod the_log_has_reasons_of_refusals;
+mod the_web_page_shows_the_activity;
 mod torture_passes_where_samba_does;
 mod transports_are_tried_in_order;
 mod unauthenticated_quic_clients_are_bounded;
@@ -195,6 +196,7 @@ const MODULES: &[Module] = modules! {
     status_reports_server_state;
     streams_have_limits;
     the_log_has_reasons_of_refusals;
+    the_web_page_shows_the_activity;
     torture_passes_where_samba_does: batched;
     transports_are_tried_in_order: every_transport;
     unauthenticated_quic_clients_are_bounded: alone;

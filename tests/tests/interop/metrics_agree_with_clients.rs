@@ -31,15 +31,15 @@ tests!(
 );
 
 /// A server with metrics, and the files that it serves.
-struct Monitored {
+pub(crate) struct Monitored {
     server: Server,
-    metrics: SocketAddr,
-    scratch: Scratch,
+    pub(crate) metrics: SocketAddr,
+    pub(crate) scratch: Scratch,
     _port: ReservedPort,
 }
 
 impl Monitored {
-    fn start(name: &str, change: impl FnOnce(&mut Plan)) -> Result<Self> {
+    pub(crate) fn start(name: &str, change: impl FnOnce(&mut Plan)) -> Result<Self> {
         if Subject::chosen() == Subject::Samba {
             return Err(Missing("smbd has no metrics".into()).into());
         }
@@ -61,7 +61,7 @@ impl Monitored {
         Metrics::scrape(self.metrics)
     }
 
-    fn log_in(&self, user: User) -> Result<Session, smbeam_client::Error> {
+    pub(crate) fn log_in(&self, user: User) -> Result<Session, smbeam_client::Error> {
         let options = Options::default().transports(Transport::Tcp);
         log_in(options, Some(self.server.tcp.port()), user)
     }

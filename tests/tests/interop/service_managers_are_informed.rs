@@ -133,7 +133,7 @@ fn configure(scratch: &Scratch, port: u16) -> Result<PathBuf> {
             "add",
             "--password-stdin",
             "--unix",
-            "nobody",
+            "daemon",
             ALICE.name,
             "--file",
         ])
@@ -197,7 +197,7 @@ fn use_socket() -> Result<()> {
     wait::until("the activated server", TIME_LIMIT, || {
         log_in(transports(), Some(port.number), ALICE).is_ok()
     })?;
-    // Two connections at a time, on whichever workers.
+    // The connections may be on any worker.
     for _ in 0..2 {
         let session = log_in(transports(), Some(port.number), ALICE)?;
         let share = session.share("data").wait()?;

@@ -89,6 +89,7 @@ type MissingParts = Vec<(Part, String)>;
 
 /// What the steps of one run share.
 struct Run {
+    is_full: bool,
     built: OnceCell<Built>,
     /// The lab, which a thread builds while cargo compiles.
     lab: OnceCell<MissingParts>,
@@ -119,7 +120,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
         names => names.contains(name),
     };
     let names = STEPS.iter().map(|(name, _)| *name);
-    let run = Run::new(names.filter(is_wanted).any(|name| name == "lab"));
+    let run = Run::new(names.filter(is_wanted).any(|name| name == "lab"), is_full);
     let mut outcomes = Vec::new();
     for (name, step) in STEPS.iter().filter(|(name, _)| is_wanted(name)) {
         outcomes.push(run.step(name, *step, is_full)?);
@@ -132,9 +133,10 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
 impl Run {
     /// Starts the lab's build at once where the run needs the lab: it waits for the network while
     /// cargo waits for the processor.
-    fn new(needs_lab: bool) -> Run {
-        let thread = needs_lab.then(|| thread::spawn(missing_parts));
+    fn new(needs_lab: bool, is_full: bool) -> Run {
+        let thread = needs_lab.then(|| thread::spawn(move || missing_parts(is_full)));
         Run {
+            is_full,
             built: OnceCell::new(),
             lab: OnceCell::new(),
             lab_thread: Cell::new(thread),
@@ -192,7 +194,9 @@ impl Run {
     fn missing_parts(&self) -> &[(Part, String)] {
         self.lab.get_or_init(|| {
             let missing = self.lab_thread.take().map(JoinHandle::join);
-            missing.and_then(Result::ok).unwrap_or_else(missing_parts)
+            missing
+                .and_then(Result::ok)
+                .unwrap_or_else(|| missing_parts(self.is_full))
         })
     }
 
@@ -209,13 +213,17 @@ impl Run {
     }
 }
 
-/// Builds the lab. The parts that cannot be built, and why.
-fn missing_parts() -> MissingParts {
+/// Builds the lab. The parts that cannot be built, and why. Only a full run opens a browser.
+fn missing_parts(is_full: bool) -> MissingParts {
     for part in [Part::Samba, Part::Guest, Part::Suites, Part::Monitoring] {
         if let Err(error) = lab::build_part(part) {
             println!("lab: {error:#}");
             return vec![(part, one_line(&error))];
         }
+    }
+    if is_full && let Err(error) = lab::build_part(Part::Browser) {
+        println!("lab: {error:#}");
+        return vec![(Part::Browser, one_line(&error))];
     }
     // The tests would install the Python clients themselves, several of them at a time.
     if let Err(error) = Python::find() {

@@ -43,8 +43,8 @@ pub struct ServerSection {
     /// reload its configuration; an empty path disables it. `None` (the default) stands for
     /// `PID.sock` in `/run/smbeam` (root) or in `$XDG_RUNTIME_DIR/smbeam`.
     pub control_socket: Option<PathBuf>,
-    /// Name of a Unix group whose members may read the status through the control socket. They
-    /// cannot change the server. `None` (the default): only root and the user of the server.
+    /// Name of a Unix group. Its members may read the status through the control socket, and cannot
+    /// change the server. `None` (the default): only root and the user of the server.
     pub control_group: Option<String>,
     /// Number of threads that serve connections, at most 1024. 0 (the default) stands for one for
     /// each processor core.

@@ -1,12 +1,12 @@
 //! Shares that an administrator disables for a time, and the change of all shares.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use proto::file::LocalEvent;
 use wire::upcase::is_same_name;
 
-use super::{Reloader, check_directory};
 use crate::config::{Config, ShareSection};
 use crate::core_config::core_config;
 use crate::error::StartError;
@@ -42,39 +42,34 @@ impl std::error::Error for ShareStateError {
     }
 }
 
-impl Reloader {
-    /// Disables a share or enables it again. To clients, a disabled share does not exist: the
-    /// connections of sessions to it end, and its open files are closed. A share stays disabled
-    /// until it is enabled, removed from the configuration, or the server starts again. Returns
-    /// whether the state of the share has changed.
-    ///
-    /// # Errors
-    /// The configuration has no share of this name, or the directory of a share to enable cannot be
-    /// used. Then nothing has changed.
-    pub fn set_share_enabled(&self, name: &str, is_enabled: bool) -> Result<bool, ShareStateError> {
-        let state = self.lock();
-        let shared = &self.shared;
-        let config = &state.applied;
-        let Some(section) = find(&config.shares, name) else {
-            return Err(ShareStateError::NoShare(name.to_owned()));
-        };
-        let name = section.name.get_ref();
-        let mut disabled = shared.live.latest().disabled.to_vec();
-        if find(&disabled, name).is_none() == is_enabled {
-            return Ok(false);
-        }
-        if is_enabled {
-            disabled.retain(|other| !is_same_name(other.name.get_ref(), name));
-            check_directory(section).map_err(ShareStateError::Unusable)?;
-        } else {
-            disabled.push(section.clone());
-        }
-        let changed = ChangedShares::new(shared, config, disabled);
-        changed
-            .map_err(ShareStateError::Unusable)?
-            .apply(shared, config);
-        Ok(true)
+/// Disables a share or enables it again. Returns whether its state has changed.
+///
+/// # Errors
+/// As those of [`Reloader::set_share_enabled`](super::Reloader::set_share_enabled).
+pub(super) fn set_enabled(
+    shared: &Arc<Shared>,
+    config: &Config,
+    name: &str,
+    is_enabled: bool,
+) -> Result<bool, ShareStateError> {
+    let Some(section) = find(&config.shares, name) else {
+        return Err(ShareStateError::NoShare(name.to_owned()));
+    };
+    let name = section.name.get_ref();
+    let mut disabled = shared.live.latest().disabled.to_vec();
+    if find(&disabled, name).is_none() == is_enabled {
+        return Ok(false);
     }
+    if is_enabled {
+        disabled.retain(|other| !is_same_name(other.name.get_ref(), name));
+        check_directory(section).map_err(ShareStateError::Unusable)?;
+    } else {
+        disabled.push(section.clone());
+    }
+    let changed = ChangedShares::new(shared, config, disabled);
+    let changed = changed.map_err(ShareStateError::Unusable)?;
+    changed.apply(shared, config);
+    Ok(true)
 }
 
 /// The checked shares of a changed configuration, of which some may be disabled.
@@ -140,4 +135,15 @@ pub(super) fn still_disabled(shared: &Shared, config: &Config) -> Vec<ShareSecti
 fn find<'a>(shares: &'a [ShareSection], name: &str) -> Option<&'a ShareSection> {
     let mut shares = shares.iter();
     shares.find(|share| is_same_name(share.name.get_ref(), name))
+}
+
+/// A share that is new must have its directory. The directory of an unchanged one may be missing,
+/// as at the start of a server.
+fn check_directory(section: &ShareSection) -> Result<(), StartError> {
+    let path = section.path.get_ref();
+    let is_directory = std::fs::metadata(path).and_then(|found| match found.is_dir() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::NotADirectory.into()),
+    });
+    is_directory.map_err(|error| StartError::share(section.name.get_ref(), path, error))
 }

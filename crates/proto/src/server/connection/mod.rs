@@ -194,9 +194,9 @@ impl Connection {
     }
 
     /// Processes a notice: another connection of this process, or the server, reports that a
-    /// session or an open of this connection has ended, that the server withdraws caching rights of its
-    /// client, or that an event has happened for which one of its requests waits. The I/O driver
-    /// calls this once for each [`Effect::Notify`] to this connection.
+    /// session or an open of this connection has ended, that the server withdraws caching rights of
+    /// its client, or that an event has happened for which one of its requests waits. The I/O
+    /// driver calls this once for each [`Effect::Notify`] to this connection.
     ///
     /// Appends the resulting effects: responses of the requests that waited or the next operations
     /// for them, oplock or lease break notifications, and closes of the open files of an ended

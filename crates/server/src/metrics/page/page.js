@@ -25,6 +25,10 @@ function number(rate) {
   return rate > 0 && rate < 10 ? rate.toFixed(1) : Math.round(rate).toLocaleString("en");
 }
 
+function count(value) {
+  return value.toLocaleString("en");
+}
+
 function time(seconds) {
   if (seconds >= 1) return `${seconds.toFixed(2)} s`;
   if (seconds >= 0.001) return `${(seconds * 1e3).toFixed(2)} ms`;
@@ -100,10 +104,10 @@ function show(now) {
   byId("received").textContent = bytes(point.received);
   byId("answered").textContent = number(of("answered"));
   byId("errors").textContent = number(of("errors"));
-  byId("connections").textContent = number(now.clients.length + now.clients_left_out);
-  byId("sessions").textContent = number(now.now.sessions);
-  byId("opens").textContent = number(now.now.opens);
-  byId("refused").textContent = number(now.refused_logins);
+  byId("connections").textContent = count(now.clients.length + now.clients_left_out);
+  byId("sessions").textContent = count(now.now.sessions);
+  byId("opens").textContent = count(now.now.opens);
+  byId("refused").textContent = count(now.refused_logins);
   chart();
   tables(now, old, seconds);
   byId("main").hidden = false;
@@ -155,7 +159,7 @@ function tables(now, old, seconds) {
     ["Command", "", (row) => row.command],
     ["Requests/s", "number", (row) => number(row.rate)],
     ["Errors/s", "number", (row) => number(row.errorRate), (row) => row.errorRate > 0],
-    ["Errors in all", "number", (row) => number(row.errors)],
+    ["Errors in all", "number", (row) => count(row.errors)],
     ["Mean time", "number", (row) => time(row.mean)],
   ], now.commands.map((row) => {
     const was = commands.get(row.command) ?? {};
@@ -170,7 +174,7 @@ function tables(now, old, seconds) {
     ["Path", "path", (row) => `/${row.path}`],
     ["Access", "", (row) => row.access.join(", ") || "-"],
     ["Oplock", "", (row) => row.oplock],
-    ["Locks", "number", (row) => number(row.lock_count)],
+    ["Locks", "number", (row) => count(row.lock_count)],
   ], now.files);
 }
 
