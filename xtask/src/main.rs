@@ -26,7 +26,8 @@ usage: cargo xtask COMMAND
   test rdma               both ends against real peers over RDMA, in a virtual machine
   torture [NAME]...       every test of smbtorture on ext4 and btrfs, with the score beside Samba's
   soak [--hours N]        many seeds, each fuzz target in turn, large files; recorded
-  package [NAME]...       packages of Debian and RPM, archive, container image, bill of materials
+  package [NAME]...       packages of Debian and RPM, archive, container image, bill of materials,
+                          static binary
   demo                    serve a temporary share and let smbclient use it: plain, signed, encrypted
   lab                     build the peers that the tests talk to, in a cache directory
   lab browser             add a browser for the web page of a server

@@ -86,6 +86,19 @@ use report::Report;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// The version, and what the static build cannot do: it loads no libraries.
+#[cfg(target_env = "musl")]
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (static)\nMissing in the static build:\n\
+     - SMB Direct over RDMA devices\n\
+     - Unix accounts and groups from other sources than /etc/passwd and /etc/group (LDAP, SSSD)\n\
+     - host names from other sources than /etc/hosts and DNS (mDNS)"
+);
+/// The version.
+#[cfg(not(target_env = "musl"))]
+const LONG_VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The introduction in the help. It is not a doc comment, because rustdoc would see links in it.
 const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space.\n\n\
     The URL of a file on a server is smb://[[domain;]user@]host[:port]/share/path. UNC names \
@@ -93,7 +106,7 @@ const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space
 
 /// An SMB 3.1.1 file server and client for Linux in user space.
 #[derive(Debug, Parser)]
-#[command(name = "smbeam", version, about, long_about = NAMES, after_long_help = Exit::help())]
+#[command(name = "smbeam", version, long_version = LONG_VERSION, about, long_about = NAMES, after_long_help = Exit::help())]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -74,6 +74,7 @@ mod metrics_agree_with_clients;
 mod metrics_clients_disturb_no_other_client;
 mod names_in_unicode_survive;
 mod other_quic_libraries_work;
+mod packages_work_on_fresh_machines;
 mod posix_extensions_agree_with_samba;
 mod python_clients_work;
 mod quic_peers_that_misbehave;
@@ -180,6 +181,7 @@ const MODULES: &[Module] = modules! {
     metrics_clients_disturb_no_other_client;
     names_in_unicode_survive;
     other_quic_libraries_work;
+    packages_work_on_fresh_machines;
     posix_extensions_agree_with_samba;
     python_clients_work;
     quic_peers_that_misbehave;

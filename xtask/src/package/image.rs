@@ -38,6 +38,8 @@ const CONFIG: &[&str] = &[
     "--config.cmd=--config",
     "--config.cmd=/etc/smbeam/smbeam.toml",
     "--config.env=SMBEAM_SERVER__STATE_DIRECTORY=/var/lib/smbeam",
+    // The control socket of a server without root is there, too.
+    "--config.env=XDG_RUNTIME_DIR=/run",
     "--config.volume=/var/lib/smbeam",
     "--config.volume=/srv/data",
     "--config.exposedports=445/tcp",

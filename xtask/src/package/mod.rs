@@ -7,6 +7,7 @@ mod deb;
 mod image;
 mod rpm;
 mod stage;
+mod static_binary;
 mod tools;
 
 use std::fs;
@@ -14,7 +15,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use self::stage::{Stage, directory};
+use self::stage::Stage;
+pub(crate) use self::stage::directory;
 use crate::process::quiet;
 
 /// A product and the function that makes it. It returns the name of the file or directory.
@@ -26,6 +28,7 @@ const PRODUCTS: &[Product] = &[
     ("rpm", rpm::make),
     ("image", image::make),
     ("sbom", bill::make),
+    ("static", static_binary::make),
 ];
 /// The file with the checksums.
 const SUMS: &str = "SHA256SUMS";

@@ -76,7 +76,7 @@ pub(super) struct Stage {
 }
 
 /// The directory of the products.
-pub(super) fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     workspace().join("dist")
 }
 

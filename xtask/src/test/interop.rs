@@ -17,12 +17,15 @@ use super::pool::{self, Ended, Job};
 use super::report::{CaseTime, Found};
 use super::timings::{self, Timings};
 use crate::lab;
+use crate::package;
 use crate::process::one_line;
 
 /// The variable that names the server under test; see `smbeam_tests::subject`.
 const BINARY: &str = "SMBEAM_BIN";
 /// The variable that names the directory of the client's examples.
 const EXAMPLES: &str = "SMBEAM_EXAMPLES";
+/// The variable that names the directory of the packages.
+const PACKAGES: &str = "SMBEAM_PACKAGES";
 /// The variable that overrides the number of processes that run at a time.
 const JOBS: &str = "SMBEAM_TEST_JOBS";
 /// Processes for each processor: most of a case is waiting.
@@ -46,6 +49,9 @@ pub(crate) fn run(built: &Built, missing: &[(Part, String)], is_full: bool) -> R
         Part::Rdma.missing_variable().into(),
         "not part of this step: cargo xtask test rdma".into(),
     ));
+    if is_full {
+        environment.push((PACKAGES.into(), package::directory().into()));
+    }
     for (part, reason) in missing {
         environment.push((part.missing_variable().into(), reason.into()));
     }

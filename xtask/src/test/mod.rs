@@ -22,6 +22,7 @@ use anyhow::{Context as _, Result, bail};
 use smbeam_tests::lab::Part;
 use smbeam_tests::python::Python;
 
+use crate::package;
 use crate::process::one_line;
 use crate::{host, lab};
 use build::Built;
@@ -60,6 +61,7 @@ const STEPS: &[(&str, Step)] = &[
     ("build", Step::Build),
     ("unit", Step::Unit),
     ("lab", Step::Lab),
+    ("package", Step::Package),
     ("interop", Step::Interop),
     (RDMA, Step::Rdma),
 ];
@@ -78,6 +80,8 @@ enum Step {
     /// Building the lab. A lab that cannot be built fails nothing; the tests that need it are
     /// skipped with the reason.
     Lab,
+    /// In full runs, the packages that the tests install.
+    Package,
     /// The tests against the lab's peers.
     Interop,
     /// The tests against the kernel's client and server over RDMA.
@@ -176,6 +180,14 @@ impl Run {
                 note: self.lab_note(),
                 ..Found::default()
             }),
+            Step::Package if !is_full => Ok(Found {
+                note: "in full runs".into(),
+                ..Found::default()
+            }),
+            Step::Package => {
+                package::run(&["deb", "image"].map(str::to_owned))?;
+                Ok(of_counts(Counts::of_check(true)))
+            }
             Step::Interop => interop::run(self.built()?, self.missing_parts(), is_full),
             Step::Rdma => interop::run_rdma(self.built()?),
         }
