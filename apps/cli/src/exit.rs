@@ -4,8 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use auth::UserFileError;
-use smbeam_server::StartError;
 use smbeam_server::config::ConfigError;
+use smbeam_server::{Reason as _, RefusedConfig, StartError};
 use wire::Status;
 
 /// The exit codes. docs/cli.md documents them.
@@ -101,6 +101,21 @@ impl Exit {
     pub(crate) fn of_server(error: &anyhow::Error) -> Self {
         error.chain().find_map(of_cause).unwrap_or(Self::Failed)
     }
+}
+
+/// The reason code of an error that prevents the start of a server, or a change of its
+/// configuration.
+pub(crate) fn code_of(error: &anyhow::Error) -> &'static str {
+    let of_cause = |error: &(dyn std::error::Error + 'static)| {
+        let of_users = || {
+            let users = error.downcast_ref::<UserFileError>();
+            users.map(|_| RefusedConfig::Users.code())
+        };
+        let start = error.downcast_ref::<StartError>();
+        start.map(StartError::code).or_else(of_users)
+    };
+    let code = error.chain().find_map(of_cause);
+    code.unwrap_or_else(|| RefusedConfig::Invalid.code())
 }
 
 fn of_cause(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {

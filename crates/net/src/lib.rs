@@ -14,6 +14,7 @@ pub mod netlink;
 mod outbox;
 pub mod quic;
 mod receiver;
+mod refusal;
 pub mod smbdirect;
 mod stream;
 mod tcp;
@@ -25,6 +26,7 @@ pub use endpoint::{ENDPOINTS_MAX, Endpoint, EndpointError, Endpoints, Transport}
 pub use framing::{FrameError, Framing, Next, PREFIX_LEN};
 pub use outbox::{Outbox, PayloadBytes, PayloadSource, Payloads};
 pub use receiver::{FrameHandler, Partial, Received, Receiver};
+pub use refusal::Refusal;
 pub use stream::Stream;
 pub use tcp_options::{KeepAlive, TcpOptions, TcpOptionsError};
 pub use timer::{TimeoutHandler, Timer};

@@ -12,6 +12,7 @@ use tracing::{error, info};
 use wire::security::Sid;
 use wire::upcase::upcased;
 
+use crate::codes::{Reason as _, RefusedConfig};
 use crate::config::Config;
 use crate::host_name::host_name;
 use crate::sids::{self, Domain, MappingError, Sids};
@@ -260,7 +261,8 @@ fn reload(file: &mut UserFile, logged: &mut Option<String>) -> bool {
         Err(error) => {
             let error = error.to_string();
             if logged.as_ref() != Some(&error) {
-                error!(%error, "cannot reload the user file: using the old accounts");
+                let code = RefusedConfig::Users.code();
+                error!(%error, code, "cannot reload the user file: using the old accounts");
                 *logged = Some(error);
             }
             false

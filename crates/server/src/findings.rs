@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use auth::{UserFile, UserFileError, Users};
 
+use crate::codes::{Reason as _, RefusedConfig};
 use crate::config::Config;
 use crate::unix_account;
 
@@ -141,7 +142,8 @@ pub fn log_findings(config: &Config) {
                 let Finding {
                     key, line, message, ..
                 } = finding;
-                tracing::warn!(file = %file.display(), line, key, "{message}");
+                let code = RefusedConfig::Doubtful.code();
+                tracing::warn!(file = %file.display(), line, key, code, "{message}");
             }
         }
         // The start of the server reports it.

@@ -13,6 +13,7 @@ use ring::{Either, either};
 use tracing::{debug, warn};
 
 use crate::client_address::{ClientAddress, ClientPrefix};
+use crate::codes::{EndedConnection, Reason as _};
 use crate::half_open::{HalfOpenLimits, HalfOpenTable, Revocation};
 use crate::recent_map::RecentMap;
 
@@ -161,7 +162,11 @@ fn log_revoked(ended: std::ops::Range<u64>, newcomer: ClientPrefix) {
         .find(|ended| ended.is_multiple_of(CLOSED_PER_LOG_LINE))
     {
         let ended = ended + 1;
-        warn!(%newcomer, ended, "connections without a login closed: others need their places");
+        let code = EndedConnection::Replaced.code();
+        warn!(
+            %newcomer,
+            ended, code, "connections without a login closed: others need their places"
+        );
     }
 }
 
@@ -176,7 +181,8 @@ impl Permit {
         match either(pin!(future), pin!(self.revocation.revoked())).await {
             Either::First(output) => Some(output),
             Either::Second(()) => {
-                debug!(%peer, "disconnecting: another connection needs the place");
+                let code = EndedConnection::Replaced.code();
+                debug!(%peer, code, "disconnecting: another connection needs the place");
                 None
             }
         }

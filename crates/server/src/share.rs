@@ -11,6 +11,7 @@ use tracing::warn;
 use vfs::accounts::Accounts;
 use vfs::{FileSystem, posix};
 
+use crate::codes::{Reason as _, RefusedConfig};
 use crate::config::{Names, ShareSection};
 use crate::error::StartError;
 use crate::unix_account;
@@ -329,6 +330,7 @@ fn open_directory(
             share = section.name.get_ref(),
             path = %path.display(),
             %error,
+            code = RefusedConfig::ShareDirectory.code(),
             "the directory of the share is missing: refusing clients until it exists"
         ),
     }

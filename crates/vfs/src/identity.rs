@@ -38,6 +38,8 @@ pub const MAX_GROUPS: usize = 65_536;
 
 /// The id that the kernel interprets as "no change"; it is not a valid user or group.
 const NO_CHANGE: u32 = u32::MAX;
+/// Code of the refusal to assume an identity, in the log.
+pub const REFUSED_CODE: &str = "access-identity-not-assumed";
 
 /// The identity of the process.
 struct Process {
@@ -137,7 +139,8 @@ fn switch(token: &Token) -> Result<(), Status> {
         set_thread_res_uid(None, Uid::from_raw(*uid), None)
     };
     set().map_err(|error| {
-        tracing::error!(%error, uid, gid, "cannot switch to the credentials of a user");
+        let code = REFUSED_CODE;
+        tracing::error!(%error, uid, gid, code, "cannot switch to the credentials of a user");
         Status::ACCESS_DENIED
     })
 }

@@ -257,10 +257,14 @@ fn refused_logins_have_reasons() -> Result<()> {
     );
     let now = rig.scrape()?;
     for (name, reason, count) in [
-        ("smbeam_refused_logins_total", "wrong_password", 2.0),
-        ("smbeam_refused_logins_total", "unknown_user", 2.0),
-        ("smbeam_refused_logins_total", "account_disabled", 0.0),
-        ("smbeam_refused_tree_connects_total", "user_not_listed", 1.0),
+        ("smbeam_refused_logins_total", "login-wrong-password", 2.0),
+        ("smbeam_refused_logins_total", "login-unknown-user", 2.0),
+        ("smbeam_refused_logins_total", "login-account-disabled", 0.0),
+        (
+            "smbeam_refused_tree_connects_total",
+            "share-user-not-listed",
+            1.0,
+        ),
     ] {
         let label = format!("reason=\"{reason}\"");
         ensure!(

@@ -63,7 +63,13 @@ fn required_encryption_is_the_reason() -> Result<()> {
     let key = "key=security.encryption_required";
     line(
         &server,
-        &["login refused", "user=alice", "no encryption", key],
+        &[
+            "login refused",
+            "user=alice",
+            "no encryption",
+            "code=login-client-cannot-encrypt",
+            key,
+        ],
     )?;
     let log = server.log();
     ensure!(!log.contains("logged in"), "{log}");
@@ -104,6 +110,7 @@ fn a_denied_access_has_path_and_permissions() -> Result<()> {
             "path=\"/open/a file\"",
             "denied_by=\"/open/a file\"",
             "missing=read",
+            "code=access-unix-permissions",
             "mode=0640",
             "owner=bob:root",
         ],
@@ -129,6 +136,7 @@ fn a_denied_access_has_path_and_permissions() -> Result<()> {
             "share refused",
             "user=alice",
             "share=private",
+            "code=share-user-not-listed",
             "key=share.users",
         ],
     )?;
@@ -157,6 +165,7 @@ fn a_denied_access_has_the_entry_of_the_descriptor() -> Result<()> {
             "user=alice",
             "path=/listed",
             "missing=descriptor",
+            "code=access-descriptor",
             "entry 1 denies S-1-22-1-2001",
         ],
     )?;

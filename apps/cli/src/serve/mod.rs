@@ -27,7 +27,7 @@ use self::quick::QuickShare;
 use self::reload::{Load, Reload};
 use self::service::Service;
 use self::signals::{Request, Signals};
-use crate::exit::Exit;
+use crate::exit::{Exit, code_of};
 use crate::output;
 
 /// Runs `smbeam serve`, and reports its failure in the format of the log.
@@ -52,7 +52,10 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         log = log.or_else(|| smbeam_server::log::start(&section).ok());
     }
     match &log {
-        Some(log) if log.format() == LogFormat::Json => error!("{error:#}"),
+        Some(log) if log.format() == LogFormat::Json => {
+            let code = code_of(&error);
+            error!(code, "{error:#}");
+        }
         _ => output::note(&format_args!("smbeam: {error:#}")),
     }
     Exit::of_server(&error)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smbeam_server::config::{Config, ConfigError};
 use smbeam_server::control::ReloadReport;
 use smbeam_server::log::LogSettings;
-use smbeam_server::{Reloader, findings};
+use smbeam_server::{Reason as _, RefusedConfig, ReloadError, Reloader, findings};
 use tracing::{error, info, warn};
 
 /// Reads the configuration from all its sources.
@@ -29,29 +29,50 @@ impl Reload {
         let result = self.apply();
         match &result {
             Ok(report) => log(report),
-            Err(error) => error!(%error, "configuration not applied: the old one stays"),
+            Err(Refused { error, code }) => {
+                error!(%error, code, "configuration not applied: the old one stays");
+            }
         }
-        result
+        result.map_err(|refused| refused.error)
     }
 
-    fn apply(&self) -> Result<ReloadReport, String> {
+    fn apply(&self) -> Result<ReloadReport, Refused> {
         let Some(load) = &self.load else {
             self.reloader.reload_files();
             return Ok(ReloadReport::default());
         };
-        let config = load().map_err(|error| error.to_string())?;
-        let reloaded = self
-            .reloader
-            .reload(&config)
-            .map_err(|error| error.to_string())?;
+        let config = load().map_err(|error| Refused::invalid(error.to_string()))?;
+        let reloaded = self.reloader.reload(&config).map_err(Refused::from)?;
         // The level has been checked with the file.
-        self.log.change(&config.log)?;
+        self.log.change(&config.log).map_err(Refused::invalid)?;
         let warnings = findings(&config).unwrap_or_default();
         Ok(ReloadReport {
             applied: reloaded.applied,
             restart: reloaded.restart,
             warnings: warnings.iter().map(ToString::to_string).collect(),
         })
+    }
+}
+
+/// The reason why the configuration stays as it was.
+struct Refused {
+    error: String,
+    code: &'static str,
+}
+
+impl Refused {
+    fn invalid(error: String) -> Self {
+        let code = RefusedConfig::Invalid.code();
+        Self { error, code }
+    }
+}
+
+impl From<ReloadError> for Refused {
+    fn from(error: ReloadError) -> Self {
+        Self {
+            code: error.reason().code(),
+            error: error.to_string(),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::endpoint::Endpoint;
 use super::listen::ListenState;
 use super::samba;
 use super::settings::Congestion;
-use crate::tls;
+use crate::{Refusal, tls};
 
 /// Batches of packets that one connection sends before other connections are driven.
 const BATCHES_PER_TURN: usize = 8;
@@ -372,7 +372,8 @@ impl Link {
                 End::Lost(io::ErrorKind::InvalidData, error.to_string())
             }
             ConnectionError::TransportError(error) => {
-                tracing::warn!(peer = %self.peer, %error, "disconnecting: the peer violates QUIC");
+                let (peer, code) = (self.peer, Refusal::QuicProtocol.code());
+                tracing::warn!(%peer, %error, code, "disconnecting: the peer violates QUIC");
                 End::Lost(io::ErrorKind::InvalidData, error.to_string())
             }
             ConnectionError::ConnectionClosed(close) if alert(&close).is_some() => {

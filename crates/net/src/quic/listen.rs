@@ -27,6 +27,7 @@ use super::identity::{Identity, first_identifier};
 use super::link::Link;
 use super::settings::Settings;
 use super::stream::Stream;
+use crate::Refusal;
 
 /// Most incoming connections of one socket that wait for a decision. The server decides about them
 /// in their order.
@@ -122,7 +123,11 @@ impl Server {
                     current.config = Arc::new(config);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot use the new certificate: using the old one");
+                    let code = Refusal::Certificate.code();
+                    tracing::warn!(
+                        %error,
+                        code, "cannot use the new certificate: using the old one"
+                    );
                 }
             }
             current.tls = tls;

@@ -19,7 +19,7 @@ use crate::PREFIX_LEN;
 use crate::smbdirect::once::Once;
 use crate::smbdirect::send::{Batch, HEAD_BYTES, Message};
 use crate::smbdirect::settings::Settings;
-use crate::{Transport, tcp};
+use crate::{Refusal, Transport, tcp};
 
 /// Unread bytes from which on the driver posts no receives. The limit is larger than all requests
 /// without data that SMB has credits for. Below it the peer can send, so it can grant the credits
@@ -202,7 +202,8 @@ impl State {
 
     fn violated(&mut self, violation: &Violation) {
         let transport = Transport::SmbDirect;
-        warn!(peer = %self.peer, %transport, reason = %violation, "disconnecting");
+        let code = Refusal::RdmaProtocol.code();
+        warn!(peer = %self.peer, %transport, reason = %violation, code, "disconnecting");
         let kind = match violation {
             Violation::Refused(_) | Violation::Version { .. } => io::ErrorKind::ConnectionRefused,
             _ => io::ErrorKind::ConnectionAborted,
@@ -304,7 +305,9 @@ impl State {
                 // A connection that ended for another reason has logged it.
                 if self.end.is_none() && !matches!(failure, Failure::Refused(_)) {
                     let transport = Transport::SmbDirect;
-                    warn!(peer = %self.peer, %transport, reason = %failure, "disconnecting");
+                    let code = Refusal::RdmaFailure.code();
+                    let peer = self.peer;
+                    warn!(%peer, %transport, reason = %failure, code, "disconnecting");
                 }
                 let error = io::Error::from(failure);
                 End::Failed(error.kind(), error.to_string())

@@ -17,6 +17,7 @@ use super::certificate::Holder;
 use super::client_access::{AccessLists, Denial};
 use super::pem::certificates;
 use super::{ClientCertificates, ClientPolicy, Error, provider};
+use crate::Refusal;
 
 /// Makes the verifier for the policy of a server.
 pub(super) fn verifier(wanted: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, Error> {
@@ -117,17 +118,31 @@ fn is_anchor(authority: &CertificateDer<'_>, anchor: &TrustAnchor<'_>) -> bool {
 }
 
 /// Logs a refused client. The TLS alert to the client has less detail.
-fn log(end_entity: &CertificateDer<'_>, why: &dyn std::fmt::Display) {
+fn log(end_entity: &CertificateDer<'_>, refusal: Refusal, why: &dyn std::fmt::Display) {
+    let code = refusal.code();
     match Holder::of(end_entity) {
         Some(holder) => warn!(
             subject = %holder.subject,
             issuer = %holder.issuer,
             sha256 = %holder.fingerprint,
             reason = %why,
+            code,
             "the certificate of a client is refused"
         ),
-        None => warn!(reason = %why, "the certificate of a client is refused: it makes no sense"),
+        None => warn!(
+            reason = %why,
+            code,
+            "the certificate of a client is refused: it makes no sense"
+        ),
     }
+}
+
+fn log_untrusted(end_entity: &CertificateDer<'_>, error: &rustls::Error) {
+    log(
+        end_entity,
+        Refusal::ClientCertificateUntrusted,
+        &words(error),
+    );
 }
 
 /// The reason why a chain is not valid, for the log.
@@ -162,15 +177,15 @@ impl ClientCertVerifier for Verifier {
         let verified = self
             .chains
             .verify_client_cert(end_entity, intermediates, now)
-            .inspect_err(|error| log(end_entity, &words(error)))?;
+            .inspect_err(|error| log_untrusted(end_entity, error))?;
         if self.access.is_empty() {
             return Ok(verified);
         }
         let chain = self
             .chain(end_entity, intermediates, now)
-            .inspect_err(|error| log(end_entity, &words(error)))?;
+            .inspect_err(|error| log_untrusted(end_entity, error))?;
         self.access.check(&chain).map_err(|denial: Denial| {
-            log(end_entity, &denial);
+            log(end_entity, Refusal::ClientCertificateDenied, &denial);
             // This becomes the alert access_denied.
             rustls::Error::from(CertificateError::ApplicationVerificationFailure)
         })?;

@@ -16,6 +16,7 @@ use super::self_signed;
 use super::{
     ALPN, AccessLists, CertificateFiles, Error, Fingerprint, client_verification, provider,
 };
+use crate::Refusal;
 
 /// Shortest time between two checks of the files: the checks cost nothing, and a renewed
 /// certificate is in use soon.
@@ -250,7 +251,8 @@ impl Server {
                 state.current = current;
             }
             Ok(Some(Err(error))) => {
-                warn!(%error, "cannot reload the certificate: using the old one");
+                let code = Refusal::Certificate.code();
+                warn!(%error, code, "cannot reload the certificate: using the old one");
             }
             Ok(None) => {}
             Err(_) => warn!(%file, "cannot reload the certificate: its thread has ended"),

@@ -25,6 +25,7 @@ use proto::violation::Violation;
 use ring::{Handle, JobSource, Signal};
 use tracing::{error, warn};
 
+use crate::codes::{EndedConnection, Reason as _};
 use crate::counters::WorkerLoad;
 use crate::datapath::{self, Context, Frame, Output, Started, Target};
 use crate::gate::Permit;
@@ -235,6 +236,7 @@ impl Connection {
         if catch_unwind(AssertUnwindSafe(call)).is_err() {
             error!(
                 peer = %self.peer(),
+                code = EndedConnection::ServerBug.code(),
                 "disconnecting: a bug in the server (see the panic message)"
             );
             self.context.ended.raise();
@@ -360,7 +362,8 @@ impl Connection {
             payloads,
         } = &mut *output;
         if !outbox.push(framing, &self.handle().pool(), payloads, outbound) {
-            warn!(peer = %self.peer(), "disconnecting: a response is too long for the transport");
+            let (peer, code) = (self.peer(), EndedConnection::ResponseTooLong.code());
+            warn!(%peer, code, "disconnecting: a response is too long for the transport");
             self.context.ended.raise();
         }
         self.to_send.raise();
@@ -369,7 +372,8 @@ impl Connection {
     /// Ends the connection. Queued frames are still sent.
     fn disconnect(&self, violation: &Violation) {
         let (peer, transport) = (self.peer(), self.context.transport);
-        warn!(%peer, %transport, reason = %violation, "disconnecting");
+        let code = EndedConnection::from(violation).code();
+        warn!(%peer, %transport, reason = %violation, code, "disconnecting");
         self.context.ended.raise();
     }
 }

@@ -12,6 +12,7 @@ use ring::{Buffer, Chunk};
 use tracing::warn;
 
 use super::Connection;
+use crate::codes::{EndedConnection, Reason as _};
 use crate::datapath::{Frame, frame_start};
 
 /// Missing bytes from which on the rest of a frame is received into its own buffer.
@@ -87,7 +88,8 @@ impl FrameHandler for Connection {
     }
 
     fn refuse(&self, reason: &FrameError, answer: &[u8]) {
-        warn!(peer = %self.peer(), %reason, "disconnecting");
+        let code = EndedConnection::from(reason).code();
+        warn!(peer = %self.peer(), %reason, code, "disconnecting");
         self.control(answer);
         self.context.ended.raise();
     }
@@ -152,6 +154,7 @@ impl Frames<'_> {
                 warn!(
                     peer = %self.connection.peer(),
                     limit_ms,
+                    code = EndedConnection::SlowFrame.code(),
                     "disconnecting: a frame arrives too slowly"
                 );
                 io::Error::from(io::ErrorKind::TimedOut)

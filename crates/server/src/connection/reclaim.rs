@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use super::Connection;
+use crate::codes::{EndedConnection, Reason as _};
 
 /// Time without progress of the peer, after which its connection may end.
 const STALL_TIME: Duration = Duration::from_secs(3);
@@ -79,6 +80,7 @@ impl Connection {
             peer = %self.peer(),
             held_bytes,
             stall_s,
+            code = EndedConnection::NoProgress.code(),
             "disconnecting: the client makes no progress while others wait for its memory"
         );
         self.context.ended.raise();

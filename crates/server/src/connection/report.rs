@@ -9,6 +9,8 @@ use vfs::{Denial, DescriptorDenial, FileSystem};
 use wire::access::AccessMask;
 
 use super::{Connection, State};
+use crate::codes::{Reason as _, RefusedAccess};
+use crate::counters::{RefusedLogin, RefusedShare};
 use crate::log::UNLIMITED;
 use crate::{status, unix_account};
 
@@ -20,14 +22,19 @@ impl Connection {
         match report {
             Report::LoggedIn(account) => self.note_login(state, &account),
             Report::LoginRefused(Account { name, kind, .. }, reason) => {
-                counters.count_refused_login(reason.into());
-                let key = key_of_login(reason);
-                warn!(%peer, %transport, user = name, ?kind, %reason, key, "login refused");
+                let refused = RefusedLogin::from(reason);
+                counters.count_refused_login(refused);
+                let (code, key) = (refused.code(), key_of_login(reason));
+                warn!(%peer, %transport, user = name, ?kind, %reason, code, key, "login refused");
             }
             Report::ShareRefused(Account { name, kind, .. }, share, reason) => {
-                counters.count_refused_share(reason.into());
-                let key = key_of_share(reason);
-                info!(%peer, %transport, user = name, ?kind, share, %reason, key, "share refused");
+                let refused = RefusedShare::from(reason);
+                counters.count_refused_share(refused);
+                let (code, key) = (refused.code(), key_of_share(reason));
+                let user = name;
+                info!(
+                    %peer, %transport, user, ?kind, share, %reason, code, key, "share refused"
+                );
             }
             Report::AccessDenied(denied) => {
                 counters.access_denied.add(1);
@@ -86,6 +93,8 @@ struct Explanation {
     access: String,
     /// The path with the permissions that refuse it.
     denied_by: String,
+    /// The kind of the permission.
+    refused: RefusedAccess,
     /// The missing permission.
     missing: String,
     /// The rights that the descriptor refuses, and the entry that denies them; empty if it refuses
@@ -127,6 +136,11 @@ impl Explanation {
             path: shown(needs.first()?.0.as_str()),
             access: accesses.join(","),
             denied_by: shown(path.as_str()),
+            refused: match (missing, &by_descriptor) {
+                (Some(_), _) => RefusedAccess::Unix,
+                (None, Some(_)) => RefusedAccess::Descriptor,
+                (None, None) => RefusedAccess::Other,
+            },
             missing: match (missing, &by_descriptor) {
                 (Some(missing), _) => missing.to_string(),
                 (None, Some(_)) => "descriptor".to_owned(),
@@ -147,15 +161,17 @@ impl Explanation {
             path,
             access,
             denied_by,
+            refused,
             missing,
             descriptor,
             mode,
             owner,
         } = self;
         let descriptor = (!descriptor.is_empty()).then_some(descriptor);
+        let code = refused.code();
         info!(
             %peer, %transport, user, unix, share, path, access, denied_by, missing, descriptor,
-            mode, owner, "access denied"
+            mode, owner, code, "access denied"
         );
     }
 }

@@ -7,6 +7,7 @@ use ring::Part;
 use tracing::{debug, warn};
 
 use super::Connection;
+use crate::codes::{EndedConnection, Reason as _};
 use crate::datapath::Output;
 
 /// Bytes per second that a client must receive, on average over one send. It is slower than any
@@ -89,7 +90,8 @@ impl Connection {
             }
             Err(_) => {
                 let limit_s = limit.as_secs();
-                warn!(%peer, bytes, limit_s, "disconnecting: the client receives too slowly");
+                let code = EndedConnection::SlowReceiver.code();
+                warn!(%peer, bytes, limit_s, code, "disconnecting: the client receives too slowly");
                 None
             }
         }

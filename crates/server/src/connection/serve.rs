@@ -11,6 +11,7 @@ use tracing::debug;
 use wire::Status;
 
 use super::{Connection, State, receive};
+use crate::codes::{EndedConnection, Reason as _};
 use crate::datapath::Frame;
 use crate::half_open::Revocation;
 
@@ -65,7 +66,8 @@ impl Connection {
     /// before the login.
     async fn revoked(&self, revocation: &Revocation) {
         revocation.revoked().await;
-        debug!(peer = %self.peer(), "disconnecting: another connection needs the place");
+        let (peer, code) = (self.peer(), EndedConnection::Replaced.code());
+        debug!(%peer, code, "disconnecting: another connection needs the place");
         self.context.ended.raise();
     }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::protocol::{Commands, Failure, FailureKind, Request, Response};
+use crate::codes::{Reason as _, RefusedControl};
 use crate::reload::ShareStateError;
 
 /// Longest request in bytes, with the end of its line.
@@ -161,6 +162,7 @@ fn run(
             warn!(
                 uid,
                 ?request,
+                code = RefusedControl::Denied.code(),
                 "control request denied: the user is not that of the server"
             );
             let message = "only root and the user of the server may do this";

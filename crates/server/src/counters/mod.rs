@@ -12,5 +12,5 @@ mod worker_counters;
 
 pub(crate) use counter::HistogramTotal;
 pub(crate) use load::{ConnectionKind, WorkerLoad};
-pub(crate) use reasons::{RefusedConnection, RefusedLogin};
+pub(crate) use reasons::{RefusedConnection, RefusedLogin, RefusedShare};
 pub(crate) use worker_counters::{CounterTotals, ShareTotals, StoreOperation, WorkerCounters};

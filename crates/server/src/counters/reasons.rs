@@ -1,109 +1,83 @@
-//! The reasons of refusals that have counters, with their labels.
+//! The reasons of refusals that have counters. The label of a counter is the code of its reason.
 
 use auth::Refusal;
 use proto::report::{LoginRefusal, ShareRefusal};
 
-/// A closed set of reasons.
-pub(crate) trait Reason: Copy + 'static {
-    /// All reasons with their labels, in the order of [`index`](Self::index).
-    const LABELS: &'static [&'static str];
-
-    /// Number of the reason, from 0.
-    fn index(self) -> usize;
-}
-
-/// Declares a set of reasons.
-macro_rules! reasons {
-    ($(#[$meta:meta])* $name:ident { $($(#[$item:meta])* $reason:ident = $label:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum $name {
-            $($(#[$item])* $reason,)*
-        }
-
-        impl Reason for $name {
-            const LABELS: &'static [&'static str] = &[$($label),*];
-
-            fn index(self) -> usize {
-                self as usize
-            }
-        }
-    };
-}
+use crate::reasons;
 
 reasons! {
     /// The reason of a refused login.
-    RefusedLogin {
+    pub(crate) enum RefusedLogin {
         /// No account has the name.
-        UnknownUser = "unknown_user",
+        UnknownUser = "login-unknown-user",
         /// The password is wrong.
-        WrongPassword = "wrong_password",
+        WrongPassword = "login-wrong-password",
         /// The account is disabled.
-        Disabled = "account_disabled",
+        Disabled = "login-account-disabled",
         /// The client sent an LM or NTLMv1 response.
-        NtlmV1 = "ntlmv1",
+        NtlmV1 = "login-ntlmv1",
         /// The client lacks a required capability of NTLM.
-        Downgrade = "ntlm_downgrade",
+        Downgrade = "login-ntlm-downgrade",
         /// The login changed in transit.
-        Mic = "integrity",
+        Mic = "login-integrity",
         /// The server allows no anonymous users.
-        Anonymous = "anonymous",
+        Anonymous = "login-anonymous",
         /// Client and server have no common mechanism.
-        NoMechanism = "no_common_mechanism",
+        NoMechanism = "login-no-common-mechanism",
         /// The security token is malformed.
-        Malformed = "malformed",
+        Malformed = "login-malformed",
         /// Too many logins wait.
-        Overloaded = "overloaded",
+        Overloaded = "login-overloaded",
         /// Too many earlier logins have failed.
-        TooManyFailures = "too_many_failures",
+        TooManyFailures = "login-too-many-failures",
         /// The client is locked out of the account.
-        LockedOut = "locked_out",
+        LockedOut = "login-locked-out",
         /// The connection ended before the check of the password.
-        Disconnected = "disconnected",
+        Disconnected = "login-disconnected",
         /// The user has no Unix account.
-        NoUnixAccount = "no_unix_account",
+        NoUnixAccount = "login-no-unix-account",
         /// A guest cannot sign.
-        GuestCannotSign = "guest_cannot_sign",
+        GuestCannotSign = "login-guest-cannot-sign",
         /// A guest cannot encrypt.
-        GuestCannotEncrypt = "guest_cannot_encrypt",
+        GuestCannotEncrypt = "login-guest-cannot-encrypt",
         /// The client negotiated no encryption.
-        ClientCannotEncrypt = "client_cannot_encrypt",
+        ClientCannotEncrypt = "login-client-cannot-encrypt",
         /// The account changed during the login.
-        AccountChanged = "account_changed",
+        AccountChanged = "login-account-changed",
         /// The session cannot be used.
-        Unusable = "session_unusable",
+        Unusable = "login-session-unusable",
     }
 }
 
 reasons! {
     /// The reason of a refused connection to a share.
-    RefusedShare {
+    pub(crate) enum RefusedShare {
         /// The user is not in the list of the share.
-        NotListed = "user_not_listed",
+        NotListed = "share-user-not-listed",
         /// The share admits no guests.
-        NoGuests = "no_guests",
+        NoGuests = "share-no-guests",
         /// The session cannot encrypt.
-        CannotEncrypt = "cannot_encrypt",
+        CannotEncrypt = "share-cannot-encrypt",
     }
 }
 
 reasons! {
-    /// The limit that refused a connection, by its key in the configuration.
-    RefusedConnection {
+    /// The limit that refused a connection.
+    pub(crate) enum RefusedConnection {
         /// The number of connections.
-        Connections = "limits.connections",
+        Connections = "limit-connections",
         /// The number of connections of one address.
-        ConnectionsPerAddress = "limits.connections_per_address",
+        ConnectionsPerAddress = "limit-connections-per-address",
         /// The number of connections without a login.
-        HalfOpen = "limits.half_open",
+        HalfOpen = "limit-half-open",
         /// The number of connections of one address without a login.
-        HalfOpenPerAddress = "limits.half_open_per_address",
+        HalfOpenPerAddress = "limit-half-open-per-address",
         /// The memory of connections without a login.
-        HalfOpenMemory = "limits.half_open_memory_mb",
+        HalfOpenMemory = "limit-half-open-memory",
         /// The memory of the process.
-        Memory = "limits.memory_max_mb",
+        Memory = "limit-memory",
         /// Another limit.
-        Other = "other",
+        Other = "limit-other",
     }
 }
 
@@ -163,14 +137,26 @@ impl RefusedConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codes::Reason as _;
 
     #[test]
-    fn each_key_of_a_limit_has_its_counter() {
-        let (other, keys) = RefusedConnection::LABELS.split_last().expect("a list");
-        assert_eq!(*other, "other");
-        for (index, key) in keys.iter().enumerate() {
-            assert_eq!(RefusedConnection::of_key(key).index(), index, "{key}");
+    fn each_key_of_a_limit_has_its_code() {
+        for (key, code) in [
+            ("limits.connections", "limit-connections"),
+            (
+                "limits.connections_per_address",
+                "limit-connections-per-address",
+            ),
+            ("limits.half_open", "limit-half-open"),
+            (
+                "limits.half_open_per_address",
+                "limit-half-open-per-address",
+            ),
+            ("limits.half_open_memory_mb", "limit-half-open-memory"),
+            ("limits.memory_max_mb", "limit-memory"),
+            ("x", "limit-other"),
+        ] {
+            assert_eq!(RefusedConnection::of_key(key).code(), code, "{key}");
         }
-        assert_eq!(RefusedConnection::of_key("x"), RefusedConnection::Other);
     }
 }

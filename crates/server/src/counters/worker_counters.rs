@@ -10,8 +10,9 @@ use proto::file::ShareId;
 use wire::Command;
 
 use super::counter::{Counter, Histogram, HistogramTotal};
-use super::reasons::{Reason, RefusedConnection, RefusedLogin, RefusedShare};
+use super::reasons::{RefusedConnection, RefusedLogin, RefusedShare};
 use super::statuses;
+use crate::codes::Reason;
 
 /// Number of known commands. Their numbers start at 0. \[MS-SMB2\] 2.2.1.2
 const KNOWN_COMMANDS: usize = Command::OPLOCK_BREAK.0 as usize + 1;
@@ -62,9 +63,9 @@ pub(crate) struct WorkerCounters {
     store: [Histogram; StoreOperation::ALL.len()],
     /// Accepted connections by transport.
     accepted: [Counter; Transport::ALL.len()],
-    refused_connections: [Counter; RefusedConnection::LABELS.len()],
-    refused_logins: [Counter; RefusedLogin::LABELS.len()],
-    refused_shares: [Counter; RefusedShare::LABELS.len()],
+    refused_connections: [Counter; RefusedConnection::CODES.len()],
+    refused_logins: [Counter; RefusedLogin::CODES.len()],
+    refused_shares: [Counter; RefusedShare::CODES.len()],
     /// Logins that succeeded.
     pub(crate) logins: Counter,
     /// Requests that the file system refused with ACCESS_DENIED.
@@ -278,7 +279,7 @@ impl CounterTotals<'_> {
         })
     }
 
-    /// Number of refused connections by the key of the limit.
+    /// Number of refused connections by the code of the limit.
     pub(crate) fn refused_connections(&self) -> Vec<(&'static str, u64)> {
         self.by_reason::<RefusedConnection>(|worker| &worker.refused_connections)
     }
@@ -298,7 +299,7 @@ impl CounterTotals<'_> {
         counters: impl Fn(&WorkerCounters) -> &[Counter],
     ) -> Vec<(&'static str, u64)> {
         let sum = |index: usize| self.sum(|worker| &counters(worker)[index]);
-        let labels = R::LABELS.iter().enumerate();
+        let labels = R::CODES.iter().enumerate();
         labels.map(|(index, label)| (*label, sum(index))).collect()
     }
 }
@@ -369,12 +370,12 @@ mod tests {
         let workers = [worker];
         let totals = CounterTotals(&workers);
         let logins = totals.refused_logins();
-        assert!(logins.contains(&("wrong_password", 2)));
-        assert!(logins.contains(&("unknown_user", 0)));
+        assert!(logins.contains(&("login-wrong-password", 2)));
+        assert!(logins.contains(&("login-unknown-user", 0)));
         assert!(
             totals
                 .refused_connections()
-                .contains(&("limits.half_open", 1))
+                .contains(&("limit-half-open", 1))
         );
     }
 }

@@ -20,6 +20,7 @@ use wire::Status;
 use super::context::{Context, Started};
 use super::logins::{Login, NextStep};
 use crate::client_address::ClientAddress;
+use crate::codes::Reason as _;
 use crate::counters::RefusedLogin;
 use crate::login_attempts::Admission;
 use crate::unix_account;
@@ -92,7 +93,8 @@ impl Client<'_> {
             Some(claim) => (&*claim.user, &*claim.workstation),
             None => ("", ""),
         };
-        warn!(%peer, %transport, user, workstation, %reason, "login refused");
+        let code = kind.code();
+        warn!(%peer, %transport, user, workstation, %reason, code, "login refused");
     }
 
     /// Notes that the server cannot process the login.

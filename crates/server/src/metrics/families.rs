@@ -61,7 +61,7 @@ families! {
         "Open connections";
     ACCEPTED_CONNECTIONS: Counter "smbeam_accepted_connections" [] ("transport")
         "Accepted connections";
-    REFUSED_CONNECTIONS: Counter "smbeam_refused_connections" [] ("limit")
+    REFUSED_CONNECTIONS: Counter "smbeam_refused_connections" [] ("reason")
         "Connections that a limit refused";
     LOGINS: Counter "smbeam_logins" [] ()
         "Logins that succeeded";

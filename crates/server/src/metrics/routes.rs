@@ -10,10 +10,12 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
+use tracing::info;
 
 use super::exporter;
 use super::health::{Health, Readiness, Running};
 use super::page;
+use crate::codes::{Reason as _, RefusedControl};
 use crate::config::Token;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -47,14 +49,18 @@ impl Routes {
             return answer;
         }
         if self.is_local && self.token.is_none() && !names_this_machine(&request) {
+            note_refused(RefusedControl::MetricsHost, &request);
             let text = "the host is not this machine: use its address or localhost\n";
             return plain(StatusCode::MISDIRECTED_REQUEST, text);
         }
         let is_allowed = self.is_allowed(&request);
         match request.uri().path() {
+            "/metrics" | "/api/v1/status" | "/api/v1/activity" if !is_allowed => {
+                note_refused(RefusedControl::MetricsToken, &request);
+                unauthorized()
+            }
             "/healthz" => self.health().await,
             "/readyz" => self.readiness(is_allowed).await,
-            "/metrics" | "/api/v1/status" | "/api/v1/activity" if !is_allowed => unauthorized(),
             "/metrics" => self.metrics().await,
             "/api/v1/status" => {
                 self.described(|Running { observer, config }| observer.status(config))
@@ -136,6 +142,12 @@ impl Routes {
             _ => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in the server\n"),
         }
     }
+}
+
+/// Logs a refused request. The limit of log lines with one message holds for it.
+fn note_refused<B>(refusal: RefusedControl, request: &Request<B>) {
+    let (path, code) = (request.uri().path(), refusal.code());
+    info!(path, code, "request for metrics refused");
 }
 
 /// Runs a closure on a thread. `None` if it panics.

@@ -6,6 +6,8 @@ use proto::server::ledger::{Refusal, Resource, Shortage};
 use tracing::{info, warn};
 
 use super::Worker;
+use crate::codes::{Reason as _, RefusedRequest};
+use crate::counters::RefusedConnection;
 use crate::memory;
 
 impl Worker {
@@ -42,9 +44,10 @@ fn log_shortage(shortage: Shortage, used: usize, limit: usize) {
         Shortage::Responses => "clients wait: one request of a connection runs at a time",
         Shortage::NewObjects => "new opens, watches and locks are refused",
     };
+    let code = RefusedConnection::Memory.code();
     warn!(
         used_mb,
-        limit_mb, effect, "memory is short (limits.memory_max_mb)"
+        limit_mb, effect, code, "memory is short (limits.memory_max_mb)"
     );
 }
 
@@ -56,7 +59,8 @@ fn log_refusal(refusal: &Refusal) {
         count,
     } = refusal;
     let limit = key(*resource);
-    warn!(%user, limit, count, "requests refused: the user has reached a limit");
+    let code = RefusedRequest::from(*resource).code();
+    warn!(%user, limit, count, code, "requests refused: the user has reached a limit");
 }
 
 /// The key of the configuration that limits a resource.

@@ -23,6 +23,7 @@ use ring::{Handle, Receiver, Signal};
 use tracing::{error, warn};
 
 use crate::client_address::ClientAddress;
+use crate::codes::{EndedConnection, Reason as _};
 use crate::connection::Connection;
 use crate::connection_id;
 use crate::counters::{RefusedConnection, WorkerLoad};
@@ -226,7 +227,8 @@ impl Worker {
         self.handle().spawn(async move {
             // If a bug panics, only the connection of this task ends.
             if serving.await.is_err() {
-                error!(%peer, "disconnecting: a bug in the server (see the panic message)");
+                let code = EndedConnection::ServerBug.code();
+                error!(%peer, code, "disconnecting: a bug in the server (see the panic message)");
                 let closing = worker.handle().spawn(Rc::clone(&connection).abandon());
                 if closing.await.is_err() {
                     error!(%peer, "cannot close the opens of the connection: they stay open");
@@ -245,7 +247,8 @@ impl Worker {
         let refused = self.refused.get();
         self.refused.set(refused + 1);
         if refused.is_multiple_of(EVENTS_PER_LOG_LINE) {
-            warn!(%address, limit, refused = refused + 1, "connections refused: limit reached");
+            let (code, refused) = (reason.code(), refused + 1);
+            warn!(%address, limit, refused, code, "connections refused: limit reached");
         }
     }
 

@@ -14,6 +14,7 @@ use tracing::{debug, warn};
 use super::Worker;
 use super::accepting::QuicAccepting;
 use crate::client_address::ClientAddress;
+use crate::codes::{EndedConnection, Reason as _};
 use crate::gate::Permit;
 use crate::listeners::ListenerId;
 use crate::message::{Message, QuicClient};
@@ -152,10 +153,11 @@ impl Worker {
     fn log_failed_handshake(&self, peer: SocketAddr, reason: &dyn Display) {
         let failed = self.handshakes_failed.get();
         self.handshakes_failed.set(failed + 1);
+        let code = EndedConnection::QuicHandshake.code();
         if failed < FAILURES_LOGGED || failed.is_multiple_of(EVENTS_PER_LOG_LINE) {
-            warn!(%peer, %reason, failed = failed + 1, "QUIC handshakes failed");
+            warn!(%peer, %reason, failed = failed + 1, code, "QUIC handshakes failed");
         } else {
-            debug!(%peer, %reason, "a QUIC handshake failed");
+            debug!(%peer, %reason, code, "a QUIC handshake failed");
         }
     }
 }

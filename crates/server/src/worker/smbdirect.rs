@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 
 use super::Worker;
 use crate::client_address::ClientAddress;
+use crate::codes::{EndedConnection, Reason as _};
 use crate::message::{Message, SmbDirectClient};
 
 /// Memory of a connection without a login in bytes, apart from its frames: the receives that are
@@ -111,7 +112,10 @@ impl Worker {
                     let transport = Transport::SmbDirect;
                     worker.serve(transport, stream.into(), peer, (permit, slot), None);
                 }
-                Err(error) => debug!(%peer, %error, "cannot negotiate SMB Direct"),
+                Err(error) => {
+                    let code = EndedConnection::RdmaNegotiation.code();
+                    debug!(%peer, %error, code, "cannot negotiate SMB Direct");
+                }
             }
         });
     }

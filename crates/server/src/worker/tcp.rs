@@ -9,6 +9,7 @@ use tracing::{debug, warn};
 
 use super::Worker;
 use crate::client_address::ClientAddress;
+use crate::codes::{EndedConnection, Reason as _};
 use crate::message::{AcceptedSocket, Message};
 
 /// Memory of a connection without a login in bytes, apart from its frames: state and a chunk.
@@ -67,7 +68,10 @@ impl Worker {
         }
         let stream = match ring::Stream::new(self.handle(), socket) {
             Ok(stream) => net::Stream::from(stream),
-            Err(error) => return warn!(%error, %peer, "disconnecting: cannot start I/O"),
+            Err(error) => {
+                let code = EndedConnection::NoIo.code();
+                return warn!(%error, %peer, code, "disconnecting: cannot start I/O");
+            }
         };
         self.serve(transport, stream, peer, (permit, slot), None);
     }

@@ -94,8 +94,8 @@ fn counters_of_all_workers_are_in_the_text() {
         format!("smbeam_request_duration_seconds_bucket{{le=\"0.002097152\",{duration}}} 0"),
         format!("smbeam_request_duration_seconds_bucket{{le=\"0.004194304\",{duration}}} 2"),
         format!("smbeam_request_duration_seconds_bucket{{le=\"+Inf\",{duration}}} 2"),
-        "smbeam_refused_logins_total{reason=\"wrong_password\"} 2".to_owned(),
-        "smbeam_refused_logins_total{reason=\"unknown_user\"} 0".to_owned(),
+        "smbeam_refused_logins_total{reason=\"login-wrong-password\"} 2".to_owned(),
+        "smbeam_refused_logins_total{reason=\"login-unknown-user\"} 0".to_owned(),
     ];
     for line in expected {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
