@@ -22,6 +22,7 @@ mod descriptor;
 mod df;
 mod du;
 mod exit;
+mod explain;
 mod failure;
 mod file_path;
 mod filter;
@@ -194,6 +195,8 @@ enum Command {
     /// Check a configuration file, and manage named remotes.
     #[command(subcommand)]
     Config(config::Command),
+    /// Explain a reason code of the log of a server, such as login-wrong-password.
+    Explain(explain::Arguments),
     /// Write a completion script for a shell.
     Completions(completions::Arguments),
     /// Write the manual pages.
@@ -288,6 +291,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => return serve::run(&arguments).into(),
         Command::User(command) => user::run(&command),
         Command::Config(command) => return config::run(&command).into(),
+        Command::Explain(arguments) => return explain::run(&arguments).into(),
         Command::Completions(arguments) => {
             completions::run(&arguments, Cli::command());
             Ok(())
