@@ -20,6 +20,7 @@ const RELEASE: &str = "bookworm";
 pub(crate) fn tests() -> Vec<Test> {
     vec![
         Test::new("the_package_of_debian_serves_and_leaves", debian).long(),
+        Test::new("systemd_starts_reloads_and_stops_the_service", systemd).long(),
         Test::new("the_container_image_serves_without_root", container).long(),
     ]
 }
@@ -48,21 +49,43 @@ fn run(script: &str, arguments: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-fn debian() -> Result<()> {
-    let (lab, packages) = (Lab::find()?, packages()?);
-    let entries = fs::read_dir(packages)?;
+/// The package of Debian.
+fn package() -> Result<PathBuf> {
+    let entries = fs::read_dir(packages()?)?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let package = paths.find(|path| path.extension().is_some_and(|end| end == "deb"));
-    let package = package.context("no package of Debian")?;
-    let scratch = Scratch::new("debian")?;
-    let root = scratch.path().join("root");
+    package.context("no package of Debian")
+}
+
+/// Makes an empty Debian with these packages.
+fn make_system(root: &Path, packages: &str) -> Result<()> {
     let made = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "--", "debootstrap"])
-        .args(["--variant=minbase", RELEASE])
-        .arg(&root)
+        .args([
+            "--variant=minbase",
+            &format!("--include={packages}"),
+            RELEASE,
+        ])
+        .arg(root)
         .output()?;
     ensure!(made.status.success(), "debootstrap: {made:?}");
+    Ok(())
+}
+
+fn debian() -> Result<()> {
+    let (lab, package) = (Lab::find()?, package()?);
+    let scratch = Scratch::new("debian")?;
+    let root = scratch.path().join("root");
+    make_system(&root, "ca-certificates")?;
     run("debian.sh", &[&package, &root, lab.root()])
+}
+
+fn systemd() -> Result<()> {
+    let (lab, package) = (Lab::find_with_guest()?, package()?);
+    let scratch = Scratch::new("systemd")?;
+    let root = scratch.path().join("root");
+    make_system(&root, "systemd,systemd-sysv,dbus")?;
+    run("systemd.sh", &[&package, &root, lab.root()])
 }
 
 fn container() -> Result<()> {

@@ -1,6 +1,6 @@
 //! Accepts TCP connections, and chooses the worker that serves each.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 
 use net::Transport;
@@ -29,6 +29,8 @@ impl Worker {
     fn place_tcp(self: &Rc<Self>, transport: Transport, socket: TcpStream) {
         // It fails if the peer has disconnected already.
         let Ok(peer) = socket.peer_addr() else { return };
+        // A socket of both families shows IPv4 clients as mapped addresses of IPv6.
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let client = ClientAddress::from(peer);
         let shared = self.shared();
         let permit = match shared.gate.enter(client, STATE_BYTES) {
