@@ -342,29 +342,30 @@ pub(crate) fn read_nowait(fd: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> i
 
 /// Whether the file system of `fd` is memory (tmpfs, ramfs).
 pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
-    let memory = [libc::TMPFS_MAGIC, RAMFS_MAGIC];
-    file_system(fd).is_some_and(|kind| memory.contains(&kind))
+    file_system(fd).is_some_and(|kind| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&kind))
 }
 
 /// Whether the file system of `fd` is overlayfs. A mapping of an unwritten file there shows the
 /// lower layer, and keeps showing it after the first write has replaced the file by a copy.
 pub(crate) fn is_layered(fd: BorrowedFd<'_>) -> bool {
-    file_system(fd) == Some(libc::OVERLAYFS_SUPER_MAGIC)
+    file_system(fd) == Some(OVERLAYFS_MAGIC)
 }
 
 /// The type of the file system of `fd`. statfs(2)
-fn file_system(fd: BorrowedFd<'_>) -> Option<libc::__fsword_t> {
+fn file_system(fd: BorrowedFd<'_>) -> Option<u64> {
     let mut stat = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the kernel fills the struct behind the pointer, which is an exclusive local.
     if unsafe { libc::fstatfs(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
         return None;
     }
     // SAFETY: fstatfs returned 0, so it has filled the struct.
-    Some(unsafe { stat.assume_init() }.f_type)
+    u64::try_from(unsafe { stat.assume_init() }.f_type).ok()
 }
 
-/// The f_type of ramfs. linux/magic.h; libc has no name for it.
-const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
+/// The f_type of file systems. linux/magic.h. The type of those in libc depends on the C library.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+const RAMFS_MAGIC: u64 = 0x8584_58f6;
+const OVERLAYFS_MAGIC: u64 = 0x794c_7630;
 
 /// A close-on-exec TCP socket of the family of `address`.
 pub(crate) fn tcp_socket(address: &SocketAddr, flags: i32) -> io::Result<OwnedFd> {
