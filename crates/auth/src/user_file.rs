@@ -10,19 +10,22 @@
 //!
 //! An NT hash is as secret as the password, so only the owner may be able to read the file.
 
-use std::fmt;
+mod document;
+mod error;
+mod write;
+
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
-use toml::Spanned;
 use zeroize::Zeroizing;
 
-use crate::ntlm::keys::NtHash;
-use crate::users::{Account, NameError, USERS_MAX, Users, check_name, hash_password};
+use crate::users::{Account, USERS_MAX, Users, hash_password};
+use document::parse;
+pub use error::UserFileError;
+use write::write;
 
 /// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
 const FILE_LEN_MAX: u64 = 4 << 20;
@@ -39,57 +42,6 @@ pub struct UserFile {
 /// Identifies a version of the file: device, inode, length, and modification time in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Stamp(u64, u64, u64, i128);
-
-/// Why [`UserFile`] cannot read the file, or cannot change an account.
-#[derive(Debug)]
-pub enum UserFileError {
-    /// A system call on this path failed with this error of the operating system.
-    Io(PathBuf, io::Error),
-    /// Users other than the owner have permissions for the file. The values are its path and the
-    /// permission bits of its mode.
-    Readable(PathBuf, u32),
-    /// The file belongs to a user that is neither root nor the user of this process, so that user
-    /// can change the accounts. The values are its path and the uid of the owner.
-    ForeignOwner(PathBuf, u32),
-    /// The file at this path existed and no longer does.
-    Vanished(PathBuf),
-    /// The file at this path had accounts and is empty now.
-    Emptied(PathBuf),
-    /// The file at this path is longer than 4 MiB.
-    TooLong(PathBuf),
-    /// The file is not valid TOML, or a key is unknown or missing. The values are its path and a
-    /// message with the line.
-    Syntax(PathBuf, String),
-    /// A value in the file is not valid. The values are the path, the line (1-based), the key, and
-    /// the reason.
-    Value(PathBuf, usize, &'static str, String),
-    /// The account cannot be added, because an account with this name, in upper or lower case,
-    /// already exists.
-    Exists(String),
-    /// The account cannot be changed or removed, because no account has this name.
-    Unknown(String),
-    /// The account cannot be added, because the file already has [`USERS_MAX`] accounts.
-    Full,
-    /// The user name or the password for an account is not valid.
-    Name(NameError),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(default)]
-    user: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: Spanned<String>,
-    nt_hash: Spanned<String>,
-    unix: Option<String>,
-    #[serde(default)]
-    disabled: bool,
-}
 
 impl UserFile {
     /// Reads the user file at `path`. A missing file counts as empty; the first [`add`](Self::add)
@@ -306,146 +258,8 @@ fn is_trusted(owner: u32, process: u32) -> bool {
     owner == 0 || owner == process
 }
 
-fn parse(path: &Path, content: &str) -> Result<Users, UserFileError> {
-    let document: Document = toml::from_str(content).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(content, span.start));
-        UserFileError::Syntax(path.into(), format!("line {line}: {}", error.message()))
-    })?;
-    let mut users = Users::default();
-    for Entry {
-        name,
-        nt_hash,
-        unix,
-        disabled,
-    } in document.user
-    {
-        let wrong = |at: usize, key, reason: String| {
-            UserFileError::Value(path.into(), line_of(content, at), key, reason)
-        };
-        let (name_at, hash_at) = (name.span().start, nt_hash.span().start);
-        let name = name.into_inner();
-        check_name(&name).map_err(|error| wrong(name_at, "name", error.to_string()))?;
-        let nt_hash = Zeroizing::new(nt_hash.into_inner());
-        let nt_hash = NtHash::from_hex(&nt_hash)
-            .ok_or_else(|| wrong(hash_at, "nt_hash", "not 32 hexadecimal digits".into()))?;
-        if users.len() >= USERS_MAX {
-            return Err(wrong(
-                name_at,
-                "name",
-                format!("more than {USERS_MAX} users"),
-            ));
-        }
-        if !users.insert(Account {
-            name,
-            nt_hash,
-            unix,
-            is_disabled: disabled,
-        }) {
-            return Err(wrong(name_at, "name", "the user is listed twice".into()));
-        }
-    }
-    Ok(users)
-}
-
-/// The line number, 1-based, of the byte offset `at`.
-fn line_of(content: &str, at: usize) -> usize {
-    content.as_bytes()[..at.min(content.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
-}
-
-/// Replaces the file by a rename: a reader sees either the old or the new file, and so does the
-/// next start after a crash.
-fn write(path: &Path, users: &Users) -> io::Result<()> {
-    let temporary = sibling(path, ".new");
-    // This process holds the lock, so an existing temporary file is left over from a crash.
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)?;
-    file.write_all(format(users).as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    let directory = path
-        .parent()
-        .filter(|directory| !directory.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-fn format(users: &Users) -> Zeroizing<String> {
-    let quoted = |text: &str| toml::Value::String(text.into()).to_string();
-    let mut content = Zeroizing::new(String::from(
-        "# Written by `smbeam user`. An NT hash is as secret as the password: keep it secret.\n",
-    ));
-    for Account {
-        name,
-        nt_hash,
-        unix,
-        is_disabled,
-    } in users.iter()
-    {
-        content.push_str(&format!("\n[[user]]\nname = {}\n", quoted(name)));
-        content.push_str(&format!("nt_hash = \"{}\"\n", nt_hash.to_hex().as_str()));
-        if let Some(unix) = unix {
-            content.push_str(&format!("unix = {}\n", quoted(unix)));
-        }
-        if *is_disabled {
-            content.push_str("disabled = true\n");
-        }
-    }
-    content
-}
-
 fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
-
-impl From<NameError> for UserFileError {
-    fn from(error: NameError) -> Self {
-        Self::Name(error)
-    }
-}
-
-impl fmt::Display for UserFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Readable(path, mode) => write!(
-                f,
-                "{path}: mode {mode:04o} gives other users access to the password hashes; \
-                 run: chmod 600 {path}",
-                path = path.display()
-            ),
-            Self::ForeignOwner(path, owner) => write!(
-                f,
-                "{path}: belongs to the user with the id {owner}, which can change the accounts; \
-                 run: chown root {path}, or chown it to the user of the server",
-                path = path.display()
-            ),
-            Self::Vanished(path) => write!(f, "{}: the file has vanished", path.display()),
-            Self::Emptied(path) => write!(f, "{}: the file has become empty", path.display()),
-            Self::TooLong(path) => {
-                write!(f, "{}: longer than {FILE_LEN_MAX} bytes", path.display())
-            }
-            Self::Syntax(path, reason) => write!(f, "{}: {reason}", path.display()),
-            Self::Value(path, line, key, reason) => {
-                write!(f, "{}: line {line}: {key}: {reason}", path.display())
-            }
-            Self::Exists(name) => write!(f, "user {name} already exists"),
-            Self::Unknown(name) => write!(f, "user {name} does not exist"),
-            Self::Full => write!(f, "the file already has {USERS_MAX} users, the maximum"),
-            Self::Name(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for UserFileError {}
