@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use zeroize::Zeroizing;
 
+use crate::app_password::AppPasswordRights;
+
 /// Random bytes for one call of [`Acceptor::step`](crate::Acceptor::step),
 /// [`Initiator::start`](crate::Initiator::start) or [`Initiator::step`](crate::Initiator::step).
 /// The caller never uses the same bytes twice.
@@ -50,6 +52,9 @@ pub struct User {
     pub unix: Option<String>,
     /// How the client identified itself: with a password, with an unknown name, or without a name.
     pub kind: UserKind,
+    /// The app password that the client proved; `None` for the main password of the account, and
+    /// for logins without a password.
+    pub app_password: Option<AppPasswordRights>,
 }
 
 /// How a user identified itself: with a password, with an unknown name, or not at all.
@@ -107,6 +112,8 @@ pub enum Refusal {
     BadPassword,
     /// The password is right, but the account is disabled.
     Disabled,
+    /// The client proved an app password that has expired.
+    Expired,
     /// The client sent an LM or NTLMv1 response. The server accepts only NTLMv2.
     NtlmV1,
     /// The client lacks a required NTLM capability: a known character set (Unicode or OEM), or
@@ -138,6 +145,22 @@ impl Refusal {
 impl FileTime {
     /// 100 ns units between 1601 and 1970. [MS-DTYP] 2.3.3
     const UNIX_EPOCH: u64 = 116_444_736_000_000_000;
+    /// 100 ns units of a second.
+    const SECOND: u64 = 10_000_000;
+
+    /// Makes the time of a number of seconds since 1970, UTC. Earlier times than 1970 count as
+    /// 1970.
+    pub fn from_unix(seconds: i64) -> Self {
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        Self(Self::UNIX_EPOCH.saturating_add(seconds.saturating_mul(Self::SECOND)))
+    }
+
+    /// Returns the number of whole seconds since 1970, UTC; negative before 1970.
+    pub fn to_unix(self) -> i64 {
+        let since = i128::from(self.0) - i128::from(Self::UNIX_EPOCH);
+        let seconds = since.div_euclid(i128::from(Self::SECOND));
+        i64::try_from(seconds).expect("2^64 intervals of 100 ns have fewer seconds")
+    }
 }
 
 impl From<SystemTime> for FileTime {
@@ -165,6 +188,7 @@ impl fmt::Display for Refusal {
             Self::BadUser => "no such user",
             Self::BadPassword => "wrong password",
             Self::Disabled => "the account is disabled",
+            Self::Expired => "the app password has expired",
             Self::NtlmV1 => "the client sent LM or NTLMv1, only NTLMv2 is accepted",
             Self::Downgrade => "the client offers no extended session security",
             Self::MicMismatch => "the MIC does not match: an NTLM message changed in transit",

@@ -6,12 +6,32 @@
 //! nt_hash = "a4f49c406510bdcab6824ee7c30fd852"
 //! unix = "alice"      # optional
 //! disabled = false    # optional
+//!
+//! [[user.app_password]]
+//! name = "phone"
+//! nt_hash = "8846f7eaee8fb117ad06bdd830b7586c"
+//! expires = 2030-01-31T12:00:00Z    # optional
+//! shares = ["photos"]               # optional
+//! read_only = false                 # optional
+//!
+//! [[group]]
+//! name = "staff"
+//! members = ["alice"]
+//!
+//! [password_rules]
+//! min_length = 10        # optional
+//! min_classes = 3        # optional
+//! refuse_name = true     # optional
 //! ```
 //!
 //! An NT hash is as secret as the password, so only the owner may be able to read the file.
 
+mod app_passwords;
 mod document;
 mod error;
+mod groups;
+mod import;
+mod rules;
 mod write;
 
 use std::fs::{self, File, OpenOptions};
@@ -25,6 +45,7 @@ use zeroize::Zeroizing;
 use crate::users::{Account, USERS_MAX, Users, hash_password};
 use document::parse;
 pub use error::UserFileError;
+pub use import::Imported;
 use write::write;
 
 /// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
@@ -108,8 +129,8 @@ impl UserFile {
     ///
     /// # Errors
     /// Fails when an account has the same name in upper or lower case, the file already has
-    /// [`USERS_MAX`] accounts, the name or the password is not valid, or the file cannot be read or
-    /// written.
+    /// [`USERS_MAX`] accounts, the name or the password is not valid or breaks the rules of the
+    /// file, or the file cannot be read or written.
     pub fn add(
         &mut self,
         name: &str,
@@ -121,6 +142,7 @@ impl UserFile {
             ..Account::new(name, password)?
         };
         self.change(|users| {
+            users.rules.check(name, password)?;
             if users.len() >= USERS_MAX {
                 return Err(UserFileError::Full);
             }
@@ -134,15 +156,13 @@ impl UserFile {
     /// Changes the password of an account and writes the file.
     ///
     /// # Errors
-    /// Fails when no account has this name, the password is empty or too long, or the file cannot
-    /// be read or written.
+    /// Fails when no account has this name, the password is empty, too long or breaks the rules of
+    /// the file, or the file cannot be read or written.
     pub fn set_password(&mut self, name: &str, password: &str) -> Result<(), UserFileError> {
         let nt_hash = hash_password(password)?;
         self.change(|users| {
-            let account = users
-                .find_mut(name)
-                .ok_or_else(|| UserFileError::Unknown(name.into()))?;
-            account.nt_hash = nt_hash;
+            users.rules.check(name, password)?;
+            find_mut(users, name)?.nt_hash = nt_hash;
             Ok(())
         })
     }
@@ -153,10 +173,7 @@ impl UserFile {
     /// Fails when no account has this name, or the file cannot be read or written.
     pub fn set_disabled(&mut self, name: &str, is_disabled: bool) -> Result<(), UserFileError> {
         self.change(|users| {
-            let account = users
-                .find_mut(name)
-                .ok_or_else(|| UserFileError::Unknown(name.into()))?;
-            account.is_disabled = is_disabled;
+            find_mut(users, name)?.is_disabled = is_disabled;
             Ok(())
         })
     }
@@ -181,7 +198,7 @@ impl UserFile {
         let _lock = self.lock()?;
         let (mut users, _) = read(&self.path)?;
         change(&mut users)?;
-        write(&self.path, &users).map_err(|error| UserFileError::Io(self.path.clone(), error))?;
+        write(&self.path, &users)?;
         (self.users, self.stamp) = (Arc::new(users), stamp(&self.path)?);
         Ok(())
     }
@@ -201,6 +218,12 @@ impl UserFile {
         };
         lock().map_err(|error| UserFileError::Io(path.clone(), error))
     }
+}
+
+/// The account of this name, to change it.
+fn find_mut<'a>(users: &'a mut Users, name: &str) -> Result<&'a mut Account, UserFileError> {
+    let account = users.find_mut(name);
+    account.ok_or_else(|| UserFileError::Unknown(name.into()))
 }
 
 fn stamp(path: &Path) -> Result<Stamp, UserFileError> {

@@ -1,11 +1,15 @@
-//! The table of accounts. Names are compared without regard to case.
+//! The table of accounts and their groups. Names are compared without regard to case.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use wire::upcase::upcased;
 
+use crate::app_password::{APP_PASSWORD_SHARES_MAX, AppPassword};
+use crate::groups::Group;
+use crate::login::FileTime;
 use crate::ntlm::keys::NtHash;
+use crate::password_rules::PasswordRules;
 
 /// Maximum number of accounts in a user file. [`UserFile`](crate::UserFile) refuses further
 /// accounts.
@@ -30,12 +34,19 @@ pub struct Account {
     pub unix: Option<String>,
     /// Whether the account is disabled: every login then fails.
     pub is_disabled: bool,
+    /// Additional passwords, at most [`APP_PASSWORDS_MAX`](crate::APP_PASSWORDS_MAX), in the order
+    /// of their creation.
+    pub app_passwords: Vec<AppPassword>,
 }
 
-/// A table of accounts. The user name is the key, and comparisons ignore the case.
+/// A table of accounts, with their groups. The user name is the key, and comparisons ignore the
+/// case.
 #[derive(Clone, Debug, Default)]
 pub struct Users {
     by_name: BTreeMap<String, Account>,
+    groups: BTreeMap<String, Group>,
+    /// The rules for new passwords.
+    pub rules: PasswordRules,
 }
 
 /// Why a user name or a password is not valid for an account.
@@ -52,6 +63,16 @@ pub enum NameError {
     EmptyPassword,
     /// The password is longer than [`PASSWORD_LEN_MAX`] UTF-16 code units.
     LongPassword,
+    /// The password has fewer characters than this minimum of the rules.
+    ShortPassword(u32),
+    /// The password has characters of fewer classes than this minimum of the rules.
+    FewClasses(u32),
+    /// The password contains the user name, which the rules refuse.
+    PasswordHasName,
+    /// The app password has more than [`APP_PASSWORD_SHARES_MAX`] shares.
+    ManyShares,
+    /// The app password expires after the year 9999, which a file of users cannot express.
+    LateExpiry,
 }
 
 /// A change of an account that makes earlier logins invalid, so that a server can end their
@@ -66,6 +87,23 @@ pub enum AccountChange {
     Password,
     /// The Unix account for file access was changed.
     UnixAccount,
+    /// The account left a group of the file.
+    LeftGroup,
+    /// An app password was removed, or its expiry or rights were changed.
+    AppPassword,
+    /// An app password expired.
+    AppPasswordExpired,
+}
+
+/// The logins that a change of the accounts makes invalid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedLogins {
+    /// Name of the account, as before the change.
+    pub account: String,
+    /// Name of the app password of the logins; `None` for all logins of the account.
+    pub app_password: Option<String>,
+    /// What changed.
+    pub change: AccountChange,
 }
 
 impl fmt::Display for AccountChange {
@@ -75,6 +113,9 @@ impl fmt::Display for AccountChange {
             Self::Disabled => "the account was disabled",
             Self::Password => "the password was changed",
             Self::UnixAccount => "the Unix account was changed",
+            Self::LeftGroup => "the account left a group",
+            Self::AppPassword => "the app password was removed or changed",
+            Self::AppPasswordExpired => "the app password expired",
         })
     }
 }
@@ -106,23 +147,105 @@ impl Account {
             nt_hash,
             unix: None,
             is_disabled: false,
+            app_passwords: Vec::new(),
+        })
+    }
+
+    /// Returns the app password of this name, with respect to the case; `None` if there is none.
+    pub fn app_password(&self, name: &str) -> Option<&AppPassword> {
+        let mut passwords = self.app_passwords.iter();
+        passwords.find(|password| password.rights.name == name)
+    }
+
+    /// The app passwords of this account whose logins no longer count in the version `new` of it.
+    fn changed_app_passwords<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = &'a AppPassword> {
+        self.app_passwords.iter().filter(|old| {
+            let name = &old.rights.name;
+            !new.app_password(name).is_some_and(|new| new.is_same(old))
         })
     }
 }
 
 impl Users {
-    /// Compares this table with the older table `earlier`. Returns the name (as in `earlier`) and
-    /// the change of each account of `earlier` that was removed, disabled, or has a new password or
-    /// Unix account. A server can then end the sessions of these accounts.
-    pub fn changes_since(&self, earlier: &Self) -> Vec<(String, AccountChange)> {
-        let changed = |(key, old): (&String, &Account)| {
-            let change = match self.by_name.get(key) {
-                Some(new) if new.name == old.name => old.change_to(new)?,
-                _ => AccountChange::Removed,
+    /// Compares this table with the older table `earlier`. Returns the logins of `earlier` that no
+    /// longer count: of accounts that were removed or disabled, have a new password or Unix
+    /// account, or left a group, and of app passwords that were removed or changed. A server can
+    /// then end the sessions of these logins.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<ChangedLogins> {
+        let mut changes = Vec::new();
+        for (key, old) in &earlier.by_name {
+            let new = self.by_name.get(key).filter(|new| new.name == old.name);
+            let change = match new {
+                Some(new) => old.change_to(new),
+                None => Some(AccountChange::Removed),
             };
-            Some((old.name.clone(), change))
+            let has_left = || self.has_left_group(earlier, key);
+            let change = change.or_else(|| has_left().then_some(AccountChange::LeftGroup));
+            if let Some(change) = change {
+                changes.push(ChangedLogins::of_account(old, change));
+            } else if let Some(new) = new {
+                let passwords = old.changed_app_passwords(new);
+                let change = AccountChange::AppPassword;
+                changes.extend(
+                    passwords.map(|password| ChangedLogins::of_password(old, password, change)),
+                );
+            }
+        }
+        changes
+    }
+
+    /// Returns the logins with app passwords that expired after `from` and no later than `to`.
+    pub fn expired_between(&self, from: FileTime, to: FileTime) -> Vec<ChangedLogins> {
+        let expires = |password: &&AppPassword| {
+            let expires = password.expires;
+            expires.is_some_and(|expires| from < expires && expires <= to)
         };
-        earlier.by_name.iter().filter_map(changed).collect()
+        let expired = self.by_name.values().flat_map(|account| {
+            let passwords = account.app_passwords.iter().filter(expires);
+            let change = AccountChange::AppPasswordExpired;
+            passwords.map(move |password| ChangedLogins::of_password(account, password, change))
+        });
+        expired.collect()
+    }
+
+    /// Whether the account of this upper-case name has left a group of the table `earlier`.
+    fn has_left_group(&self, earlier: &Self, account: &str) -> bool {
+        let mut groups = earlier.groups.iter();
+        groups.any(|(key, group)| {
+            let now = self.groups.get(key);
+            group.has(account) && !now.is_some_and(|group| group.has(account))
+        })
+    }
+
+    /// Adds an empty group and returns true. Returns false, without a change, when the table
+    /// already has a group with the same name in upper or lower case.
+    pub fn insert_group(&mut self, group: Group) -> bool {
+        let key = upcased(&group.name);
+        if self.groups.contains_key(&key) {
+            return false;
+        }
+        self.groups.insert(key, group);
+        true
+    }
+
+    /// Returns the group with this name, in upper or lower case; `None` when the table has none.
+    pub fn find_group(&self, name: &str) -> Option<&Group> {
+        self.groups.get(&upcased(name))
+    }
+
+    /// As [`find_group`](Self::find_group), to change the members.
+    pub(crate) fn find_group_mut(&mut self, name: &str) -> Option<&mut Group> {
+        self.groups.get_mut(&upcased(name))
+    }
+
+    /// Removes the group with this name, in upper or lower case. Returns false if there is none.
+    pub(crate) fn remove_group(&mut self, name: &str) -> bool {
+        self.groups.remove(&upcased(name)).is_some()
+    }
+
+    /// Iterates over all groups, in the order of their upper-case names.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = &Group> {
+        self.groups.values()
     }
 
     /// Adds an account and returns true. Returns false, without a change, when the table already
@@ -149,10 +272,14 @@ impl Users {
         self.by_name.get_mut(&upcased(name))
     }
 
-    /// Removes the account with this user name, in upper or lower case, and returns it; `None` when
-    /// the table has none.
+    /// Removes the account with this user name, in upper or lower case, also from its groups, and
+    /// returns it; `None` when the table has none.
     pub fn remove(&mut self, name: &str) -> Option<Account> {
-        self.by_name.remove(&upcased(name))
+        let account = self.by_name.remove(&upcased(name))?;
+        for group in self.groups.values_mut() {
+            group.remove(name);
+        }
+        Some(account)
     }
 
     /// Iterates over all accounts, in the order of their upper-case names.
@@ -168,6 +295,24 @@ impl Users {
     /// Returns whether the table has no accounts.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
+    }
+}
+
+impl ChangedLogins {
+    fn of_account(account: &Account, change: AccountChange) -> Self {
+        Self {
+            account: account.name.clone(),
+            app_password: None,
+            change,
+        }
+    }
+
+    fn of_password(account: &Account, password: &AppPassword, change: AccountChange) -> Self {
+        Self {
+            account: account.name.clone(),
+            app_password: Some(password.rights.name.clone()),
+            change,
+        }
     }
 }
 
@@ -207,6 +352,25 @@ impl fmt::Display for NameError {
                 write!(
                     f,
                     "the password is longer than {PASSWORD_LEN_MAX} characters"
+                )
+            }
+            Self::ShortPassword(min) => write!(
+                f,
+                "the password has fewer than {min} characters (password_rules.min_length)"
+            ),
+            Self::FewClasses(min) => write!(
+                f,
+                "the password needs {min} of these classes: lower-case letters, upper-case \
+                 letters, digits, others (password_rules.min_classes)"
+            ),
+            Self::PasswordHasName => {
+                f.write_str("the password contains the user name (password_rules.refuse_name)")
+            }
+            Self::LateExpiry => f.write_str("an app password expires in the year 9999 or earlier"),
+            Self::ManyShares => {
+                write!(
+                    f,
+                    "an app password names at most {APP_PASSWORD_SHARES_MAX} shares"
                 )
             }
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use smbeam_auth::{AccountChange, NameError, NtHash, UserFile, UserFileError};
+use smbeam_auth::{AccountChange, ChangedLogins, NameError, NtHash, UserFile, UserFileError};
 
 struct Directory {
     directory: tempfile::TempDir,
@@ -233,7 +233,11 @@ fn changes_name_the_accounts_with_logins_that_no_longer_count() {
         ("carol", AccountChange::Disabled),
         ("dave", AccountChange::UnixAccount),
     ];
-    let expected = expected.map(|(name, change)| (name.to_owned(), change));
+    let expected = expected.map(|(name, change)| ChangedLogins {
+        account: name.to_owned(),
+        app_password: None,
+        change,
+    });
     assert_eq!(changed, expected);
     // An enabled account has no sessions from before.
     let earlier = file.users();

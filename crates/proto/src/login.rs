@@ -78,4 +78,45 @@ pub struct Account {
     /// The version of the table of accounts in which the authenticator found the account. The
     /// server refuses the login if `Server::end_account` names a later one.
     pub revision: AccountsRevision,
+    /// Names of the groups of the account, for the lists of users of shares. Empty for guests and
+    /// anonymous users.
+    pub groups: Arc<[String]>,
+    /// The app password with which the user logged in; `None` for the main password and for other
+    /// mechanisms.
+    pub app_password: Option<Arc<AppPassword>>,
+}
+
+/// An additional password of an account, such as that of one device, which may have fewer rights
+/// than the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppPassword {
+    /// Name of the app password, unique within its account.
+    pub name: String,
+    /// Names of the shares that it admits to, beside IPC$; empty if it admits to all shares of the
+    /// account. Comparisons ignore the case.
+    pub shares: Vec<String>,
+    /// Whether it admits to reading only, even if the account may write.
+    pub read_only: bool,
+}
+
+/// The logins that a change of an account concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoginScope<'a> {
+    /// All logins to the account of this name.
+    Account(&'a str),
+    /// The logins to the account of the first name with the app password of the second name.
+    AppPassword(&'a str, &'a str),
+}
+
+impl LoginScope<'_> {
+    /// Returns true if the scope has the login of this named account. Comparisons respect the case.
+    pub(crate) fn has(self, account: &Account) -> bool {
+        match self {
+            Self::Account(name) => account.name == name,
+            Self::AppPassword(name, password) => {
+                let of_login = account.app_password.as_ref();
+                account.name == name && of_login.is_some_and(|used| used.name == password)
+            }
+        }
+    }
 }

@@ -81,8 +81,14 @@ impl fmt::Display for LoginRefusal {
 pub enum ShareRefusal {
     /// The share has a list of users, and the user is not in it.
     NotListed,
+    /// The share has a list of users that may not connect, and the user is in it.
+    InvalidUser,
     /// The share does not admit guests.
     NoGuests,
+    /// The share does not admit clients with the address of this client.
+    Host,
+    /// The user logged in with an app password for other shares.
+    AppPassword,
     /// The share requires encryption, and the session cannot encrypt.
     CannotEncrypt,
 }
@@ -91,7 +97,10 @@ impl fmt::Display for ShareRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotListed => "the user is not in the list of the share",
+            Self::InvalidUser => "the user is in the list of users that the share refuses",
             Self::NoGuests => "the share does not admit guests",
+            Self::Host => "the share does not admit clients with this address",
+            Self::AppPassword => "the app password of the login is for other shares",
             Self::CannotEncrypt => "the session cannot encrypt",
         })
     }

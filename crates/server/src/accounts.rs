@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use auth::{
-    AcceptorConfig, AccountChange, GuestLogins, MechanismProvider, TargetNames, UserFile,
+    AcceptorConfig, ChangedLogins, FileTime, GuestLogins, MechanismProvider, TargetNames, UserFile,
     UserFileError, Users,
 };
 use proto::login::AccountsRevision;
@@ -37,6 +38,8 @@ struct VersionedUsers {
     source: Source,
     guests: Guests,
     revision: AccountsRevision,
+    /// App passwords that expired up to this time have no sessions.
+    expired_until: FileTime,
 }
 
 /// The logins without a password.
@@ -119,6 +122,7 @@ impl Accounts {
                 source,
                 guests: Guests::new(config),
                 revision: AccountsRevision::default(),
+                expired_until: FileTime::from(SystemTime::now()),
             }),
             mechanisms: Vec::new(),
             domains: Vec::new(),
@@ -188,7 +192,7 @@ impl Accounts {
     pub(crate) fn change(
         &self,
         accounts: ChangedAccounts,
-        changed: impl Fn(&str, AccountChange, AccountsRevision),
+        changed: impl Fn(&ChangedLogins, AccountsRevision),
     ) {
         let mut versioned = self.lock();
         versioned.guests = accounts.guests;
@@ -198,17 +202,17 @@ impl Accounts {
         let (earlier, users) = (versioned.source.users(), source.users());
         versioned.source = source;
         versioned.revision.0 += 1;
-        for (name, change) in users.changes_since(&earlier) {
-            changed(&name, change, versioned.revision);
+        for logins in users.changes_since(&earlier) {
+            changed(&logins, versioned.revision);
         }
     }
 
     /// The accounts that may log in now. Reads the user file if it has changed, so it may block.
-    /// Calls `changed` for each account with logins that no longer count, before any login uses the
-    /// new accounts.
+    /// Calls `changed` for the logins that no longer count, before any login uses the new accounts:
+    /// those of changed accounts and of app passwords that have expired since the last call.
     pub(crate) fn current(
         &self,
-        changed: impl Fn(&str, AccountChange, AccountsRevision),
+        changed: impl Fn(&ChangedLogins, AccountsRevision),
     ) -> (Arc<AcceptorConfig>, AccountsRevision) {
         // The thread may still have the credentials of the last file operation, which cannot read
         // the user file. If it cannot restore those of the process, the accounts stay unchanged.
@@ -218,14 +222,24 @@ impl Accounts {
             source,
             guests,
             revision,
+            expired_until,
         } = &mut *versioned;
         if let Source::File { file, error } = source {
             let earlier = file.users();
             if reload(file, error) {
                 revision.0 += 1;
-                for (name, change) in file.users().changes_since(&earlier) {
-                    changed(&name, change, *revision);
+                for logins in file.users().changes_since(&earlier) {
+                    changed(&logins, *revision);
                 }
+            }
+        }
+        let now = FileTime::from(SystemTime::now());
+        let expired = source.users().expired_between(*expired_until, now);
+        *expired_until = now;
+        if !expired.is_empty() {
+            revision.0 += 1;
+            for logins in expired {
+                changed(&logins, *revision);
             }
         }
         let config = AcceptorConfig {
@@ -236,6 +250,23 @@ impl Accounts {
             mechanisms: self.mechanisms.clone(),
         };
         (Arc::new(config), *revision)
+    }
+
+    /// The names of the groups of an account: those of the user file, and those of its Unix account
+    /// (`unix`). A group of the user file hides the Unix group of the same name.
+    pub(crate) fn groups(&self, account: &str, unix: Vec<String>) -> Arc<[String]> {
+        let users = self.lock().source.users();
+        let of_file = users.groups().filter(|group| group.has(account));
+        let of_file = of_file.map(|group| group.name.clone());
+        let of_unix = unix
+            .into_iter()
+            .filter(|name| users.find_group(name).is_none());
+        of_file.chain(of_unix).collect()
+    }
+
+    /// The accounts from the last read of the user file.
+    pub(crate) fn users(&self) -> Arc<Users> {
+        self.lock().source.users()
     }
 
     fn lock(&self) -> MutexGuard<'_, VersionedUsers> {

@@ -1,5 +1,6 @@
 //! `smbeam.toml`: the configuration of a server. Errors name the key and the line.
 
+mod access;
 mod changes;
 mod effective;
 mod error;
@@ -39,6 +40,7 @@ use toml::Spanned;
 
 use crate::interfaces::Entry;
 
+pub(crate) use self::access::{host_rules, principal, share_users};
 pub use self::changes::Changes;
 pub use self::effective::EffectiveValue;
 pub use self::error::ConfigError;

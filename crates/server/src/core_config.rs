@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::server::config as core;
 
-use crate::config::{Config, TransportSecurity, dialect};
+use crate::config::{Config, TransportSecurity, dialect, host_rules};
 use crate::gate::GateLimits;
 use crate::half_open::HalfOpenLimits;
 use crate::login_attempts::Lockout;
@@ -66,6 +66,10 @@ pub(crate) fn gate_limits(config: &Config) -> GateLimits {
             per_prefix: config.limits.half_open_per_address,
             memory: config.limits.half_open_memory_mb << 20,
         },
+        hosts: Arc::new(host_rules(
+            &config.security.hosts_allow,
+            &config.security.hosts_deny,
+        )),
     }
 }
 

@@ -61,6 +61,8 @@ struct Machine<'a> {
     /// Returns whether a Unix account has this name. Without root, file operations have the rights
     /// of the process, and every name will do.
     has_unix_account: &'a dyn Fn(&str) -> bool,
+    /// Returns whether a Unix group has this name.
+    has_unix_group: &'a dyn Fn(&str) -> bool,
     /// Bytes of memory.
     memory: usize,
     workers: usize,
@@ -79,6 +81,7 @@ pub fn findings(config: &Config) -> Result<Vec<Finding>, UserFileError> {
     };
     let machine = Machine {
         has_unix_account: &|name| unix_account::token(name).is_ok(),
+        has_unix_group: &|name| unix_account::gid(name).is_some(),
         memory: memory(),
         workers: crate::start::worker_count(config),
     };
@@ -104,7 +107,7 @@ fn examine(config: &Config, accounts: &Accounts, machine: &Machine<'_>) -> Vec<F
     }
     for share in &config.shares {
         findings.guests(config, share);
-        findings.share_users(config, share, accounts);
+        findings.share_users(config, share, accounts, machine);
         findings.directory_of_share(config, share);
     }
     findings.security(config);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use proto::server::hosts::HostRules;
 use ring::{Either, either};
 use tracing::{debug, warn};
 
@@ -22,8 +23,11 @@ const KNOWN_PREFIXES: usize = 16_384;
 /// Closed connections between two log lines about them.
 const CLOSED_PER_LOG_LINE: u64 = 100;
 
+/// The key of the rules about addresses, as the reason of a refusal.
+pub(crate) const HOSTS: &str = "security.hosts_deny";
+
 /// Limits for the number of connections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct GateLimits {
     /// Most connections.
     pub(crate) connections: usize,
@@ -31,6 +35,8 @@ pub(crate) struct GateLimits {
     pub(crate) connections_per_prefix: usize,
     /// Limits for connections without a login.
     pub(crate) half_open: HalfOpenLimits,
+    /// The addresses of the clients that may connect.
+    pub(crate) hosts: Arc<HostRules>,
 }
 
 /// Counts the connections of all workers.
@@ -75,10 +81,10 @@ impl Gate {
         Arc::new(Self {
             refuses_all: AtomicBool::new(false),
             state: Mutex::new(State {
+                half_open: HalfOpenTable::new(limits.half_open, u64::from_ne_bytes(seed)),
                 limits,
                 connections: 0,
                 by_prefix: HashMap::new(),
-                half_open: HalfOpenTable::new(limits.half_open, u64::from_ne_bytes(seed)),
                 known: RecentMap::new(KNOWN_PREFIXES),
             }),
         })
@@ -87,8 +93,8 @@ impl Gate {
     /// Changes the limits. Present connections stay.
     pub(crate) fn set_limits(&self, limits: GateLimits) {
         let mut state = self.lock();
-        state.limits = limits;
         state.half_open.set_limits(limits.half_open);
+        state.limits = limits;
     }
 
     /// Returns true if the connections without a login reach a quarter of a limit. A QUIC client
@@ -119,6 +125,9 @@ impl Gate {
         }
         let prefix = client.prefix();
         let mut state = self.lock();
+        if !state.limits.hosts.admit(Some(client.ip())) {
+            return Err(HOSTS);
+        }
         let of_prefix = state.by_prefix.get(&prefix).copied().unwrap_or(0);
         if of_prefix >= state.limits.connections_per_prefix {
             return Err("limits.connections_per_address");
@@ -274,6 +283,7 @@ mod tests {
                 per_prefix,
                 memory,
             },
+            hosts: Arc::default(),
         })
     }
 
@@ -322,6 +332,25 @@ mod tests {
         drop(permit);
         assert_eq!(gate.lock().connections, 0);
         assert!(!gate.is_memory_short());
+    }
+
+    #[test]
+    fn addresses_are_refused_until_the_rules_change() {
+        let gate = gate(4, 16, 16);
+        let [one, two] = ["192.0.2.1", "198.51.100.1"].map(client);
+        let mut limits = gate.lock().limits.clone();
+        limits.hosts = Arc::new(HostRules {
+            allow: Vec::new(),
+            deny: vec!["192.0.2.0/24".parse().expect("a network")],
+        });
+        let before = gate.enter(one, 0).expect("no rule");
+        gate.set_limits(limits.clone());
+        assert_eq!(gate.enter(one, 0).expect_err("denied"), HOSTS);
+        drop(gate.enter(two, 0).expect("another network"));
+        drop(before);
+        limits.hosts = Arc::default();
+        gate.set_limits(limits);
+        drop(gate.enter(one, 0).expect("no rule"));
     }
 
     #[test]

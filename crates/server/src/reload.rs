@@ -274,11 +274,9 @@ impl Prepared {
     fn apply(self, shared: &Arc<Shared>, config: &Config) {
         shared.gate.set_limits(gate_limits(config));
         shared.login_attempts.set_lockout(lockout(config));
-        shared
-            .accounts
-            .change(self.accounts, |name, change, revision| {
-                shared.end_account(name, change, revision);
-            });
+        shared.accounts.change(self.accounts, |logins, revision| {
+            shared.end_logins(logins, revision);
+        });
         self.shares.apply(shared, config);
     }
 }

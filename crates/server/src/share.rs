@@ -6,13 +6,15 @@ use std::sync::{Arc, Weak};
 
 use proto::file::{LocalEvent, ShareId};
 use proto::server::config::{Share, ShareKind, SyncPolicy};
+use proto::server::hosts::HostRules;
+use proto::server::share_users::ShareUsers;
 use proto::token::Token;
 use tracing::warn;
 use vfs::accounts::Accounts;
 use vfs::{FileSystem, posix};
 
 use crate::codes::{Reason as _, RefusedConfig};
-use crate::config::{Names, ShareSection};
+use crate::config::{Names, ShareSection, host_rules, share_users};
 use crate::error::StartError;
 use crate::unix_account;
 
@@ -278,7 +280,8 @@ fn core_share(
         durable_handles: section.durable_handles,
         notify: section.notify,
         sync: section.sync.into(),
-        users: (!section.users.is_empty()).then(|| section.users.clone()),
+        users: share_users(section),
+        hosts: host_rules(&section.hosts_allow, &section.hosts_deny),
         guest: section.guest,
         force_token: force_token(section)?,
         access_based_enumeration: section.access_based_enumeration,
@@ -371,7 +374,8 @@ fn ipc() -> Share {
         durable_handles: false,
         notify: false,
         sync: SyncPolicy::default(),
-        users: None,
+        users: ShareUsers::default(),
+        hosts: HostRules::default(),
         guest: true,
         force_token: None,
         access_based_enumeration: false,

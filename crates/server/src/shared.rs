@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use auth::{AcceptorConfig, AccountChange};
+use auth::{AcceptorConfig, ChangedLogins};
 use net::Transport;
 use proto::file::ShareId;
 use proto::id::ConnectionId;
-use proto::login::AccountsRevision;
+use proto::login::{AccountsRevision, LoginScope};
 use proto::notice::Notice;
 use proto::server;
 use proto::time::{self, Now};
@@ -24,6 +24,7 @@ use crate::counters::WorkerCounters;
 use crate::gate::Gate;
 use crate::inherited::InheritedSockets;
 use crate::interfaces;
+use crate::last_use::LastUse;
 use crate::listeners::Listeners;
 use crate::live::{Interfaces, LiveCell};
 use crate::log::UNLIMITED;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     /// The part of the configuration that changes.
     pub(crate) live: LiveCell,
     pub(crate) accounts: Accounts,
+    /// The last uses of app passwords.
+    pub(crate) last_use: LastUse,
     /// The SIDs and names of all accounts.
     pub(crate) sids: Arc<Sids>,
     pub(crate) gate: Arc<Gate>,
@@ -129,20 +132,27 @@ impl Shared {
     /// sessions of changed accounts. It may block.
     pub(crate) fn current_accounts(&self) -> (Arc<AcceptorConfig>, AccountsRevision) {
         self.accounts
-            .current(|name, change, revision| self.end_account(name, change, revision))
+            .current(|logins, revision| self.end_logins(logins, revision))
     }
 
-    /// Ends the sessions of an account with logins before this version of the accounts.
-    pub(crate) fn end_account(
-        &self,
-        user: &str,
-        change: AccountChange,
-        revision: AccountsRevision,
-    ) {
-        let notices = self.core.end_account(user, revision);
+    /// Ends the sessions of these logins, if they are before this version of the accounts.
+    pub(crate) fn end_logins(&self, logins: &ChangedLogins, revision: AccountsRevision) {
+        let ChangedLogins {
+            account: user,
+            app_password,
+            change,
+        } = logins;
+        let scope = match app_password {
+            Some(password) => LoginScope::AppPassword(user, password),
+            None => LoginScope::Account(user),
+        };
+        let notices = self.core.end_account(scope, revision);
         let connections = notices.len();
         if connections > 0 {
-            info!(name: UNLIMITED, user, %change, connections, "ending the sessions of a user");
+            info!(
+                name: UNLIMITED,
+                user, app_password, %change, connections, "ending the sessions of a user"
+            );
         }
         self.notify_all(notices);
     }
@@ -156,8 +166,8 @@ impl Shared {
         self.arm_server_timer();
     }
 
-    /// Looks up the groups of the users with sessions. Files that they open later have the new
-    /// groups. It may block, because it asks the system for each user.
+    /// Looks up the groups of the users with sessions. Files that they open later and their later
+    /// tree connects have the new groups. It may block, because it asks the system for each user.
     pub(crate) fn refresh_groups(&self) {
         let (accounts, _) = self.current_accounts();
         for name in self.core.account_names() {
@@ -165,9 +175,10 @@ impl Shared {
                 continue;
             };
             let unix = account.unix.as_deref().unwrap_or(&account.name);
-            match unix_account::token(unix) {
-                Ok(token) => {
-                    let sessions = self.core.set_account_token(&name, &token);
+            match unix_account::identity(unix) {
+                Ok((token, groups)) => {
+                    let groups = self.accounts.groups(&name, groups);
+                    let sessions = self.core.set_account_groups(&name, &token, &groups);
                     if sessions > 0 {
                         info!(user = %name, sessions, "the groups of a user have changed");
                     }

@@ -21,6 +21,7 @@ use crate::datapath::answer_limit;
 use crate::error::StartError;
 use crate::gate::Gate;
 use crate::inherited::InheritedSockets;
+use crate::last_use::LastUse;
 use crate::listeners::Listeners;
 use crate::listening::Listening;
 use crate::live::{Live, LiveCell};
@@ -169,6 +170,10 @@ impl Server {
                 error!("a worker has panicked: its connections are lost");
             }
         }
+        let Shared {
+            last_use, accounts, ..
+        } = &*self.shared;
+        last_use.write_if_due(&accounts.users(), true);
     }
 
     fn spawn(
@@ -243,6 +248,7 @@ pub(crate) fn shared(
         inherited: Arc::new(inherited),
         certificates: Certificates::default(),
         accounts,
+        last_use: LastUse::load(&config.state_directory()),
         sids,
         gate: Gate::new(gate_limits(config)),
         login_attempts: LoginAttempts::new(lockout(config)),

@@ -72,6 +72,24 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
     Ok(Arc::new(Token::new(user.uid(), gid, groups)))
 }
 
+/// The rights of a Unix account, and the names of its groups, the primary group included. Without
+/// root, the names are those of the account, although the rights are those of the process; an
+/// unknown account then has no groups.
+///
+/// # Errors
+/// There is no such account.
+pub(crate) fn identity(name: &str) -> Result<(Arc<Token>, Vec<String>), AccountError> {
+    let token = token(name)?;
+    let groups = uzers::get_user_by_name(name).and_then(|user| {
+        let groups = uzers::get_user_groups(name, user.primary_group_id())?;
+        let names = groups
+            .iter()
+            .map(|group| group.name().to_string_lossy().into_owned());
+        Some(names.collect())
+    });
+    Ok((token, groups.unwrap_or_default()))
+}
+
 /// The rights of the account that owns all files of a share. It is root only if that is its name.
 ///
 /// # Errors

@@ -138,6 +138,7 @@ fn guest() -> Accepted {
         domain: String::new(),
         unix: None,
         kind: UserKind::Guest,
+        app_password: None,
     };
     Accepted {
         token: Vec::new(),
@@ -161,5 +162,7 @@ fn account(user: &auth::User, revision: AccountsRevision) -> Account {
         kind,
         token: Arc::new(token),
         revision,
+        groups: Arc::default(),
+        app_password: None,
     }
 }

@@ -12,7 +12,9 @@ use proto::notice::Notice;
 use proto::path::SharePath;
 use proto::server::Server;
 use proto::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
+use proto::server::hosts::HostRules;
 use proto::server::ledger::Resource;
+use proto::server::share_users::{Principal, ShareUsers};
 use proto::time::Instant;
 use proto::violation::Violation;
 use wire::FileId;
@@ -692,7 +694,7 @@ impl World {
 }
 
 pub(crate) fn config(scenario: &Scenario) -> Config {
-    let share = |id: u32, name: &str, users: Option<Vec<String>>| {
+    let share = |id: u32, name: &str, valid: Option<Vec<Principal>>| {
         Arc::new(Share {
             id: ShareId(id),
             name: name.into(),
@@ -701,7 +703,11 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             read_only: false,
             listed: true,
             encryption_required: false,
-            users,
+            users: ShareUsers {
+                valid,
+                ..ShareUsers::default()
+            },
+            hosts: HostRules::default(),
             guest: name == "data",
             oplocks: true,
             directory_leases: true,
@@ -726,7 +732,11 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         },
         shares: vec![
             share(0, "data", None),
-            share(1, "private", Some(vec![login::user_name(0)])),
+            share(
+                1,
+                "private",
+                Some(vec![Principal::User(login::user_name(0))]),
+            ),
         ],
         ..Config::default()
     }

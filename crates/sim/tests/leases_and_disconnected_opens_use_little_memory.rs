@@ -15,7 +15,9 @@ use proto::file::ShareId;
 use proto::id::ConnectionId;
 use proto::login::{Accepted, Account, AccountKind, AccountsRevision, Authenticated};
 use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
+use proto::server::hosts::HostRules;
 use proto::server::ledger::Resource;
+use proto::server::share_users::ShareUsers;
 use proto::server::{Connection, Server};
 use proto::time::{Instant, Now};
 use proto::token::Token;
@@ -111,7 +113,8 @@ impl Rig {
             read_only: false,
             listed: true,
             encryption_required: false,
-            users: None,
+            users: ShareUsers::default(),
+            hosts: HostRules::default(),
             guest: false,
             oplocks: true,
             directory_leases: true,
@@ -372,6 +375,8 @@ fn accepted() -> Authenticated {
             kind: AccountKind::Named,
             token: Arc::new(Token::new(0, 0, Vec::new())),
             revision: AccountsRevision::default(),
+            groups: Arc::default(),
+            app_password: None,
         },
     })
 }

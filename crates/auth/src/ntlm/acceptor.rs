@@ -11,6 +11,7 @@ use wire::spnego::Oid;
 use wire::upcase::is_same_name;
 use zeroize::Zeroizing;
 
+use crate::app_password::{APP_PASSWORDS_MAX, AppPassword};
 use crate::config::{AcceptorConfig, GuestLogins};
 use crate::login::{Claim, Entropy, FileTime, Refusal, User, UserKind};
 use crate::mechanism::{Established, Integrity, Mechanism, Progress};
@@ -125,7 +126,7 @@ impl Mechanism for NtlmAcceptor {
     fn step(&mut self, token: &[u8], now: FileTime, entropy: &Entropy) -> Progress {
         let result = match std::mem::replace(&mut self.state, State::Finished) {
             State::Start => self.challenge(token, now, entropy).map(Progress::Continue),
-            State::Challenged(first) => authenticate(&self.config, &first, token)
+            State::Challenged(first) => authenticate(&self.config, &first, token, now)
                 .map(|established| Progress::Established(Box::new(established))),
             State::Finished => Err(Refusal::Malformed),
         };
@@ -183,10 +184,11 @@ fn authenticate(
     config: &AcceptorConfig,
     first: &Challenged,
     token: &[u8],
+    now: FileTime,
 ) -> Result<Established, Refusal> {
     let message = Authenticate::decode(token).map_err(|_| Refusal::Malformed)?;
     if first.flags.contains(Flags::UNICODE) {
-        return log_in(config, first, token, &message);
+        return log_in(config, first, (token, now), &message);
     }
     let [user, domain, workstation] =
         [message.user, message.domain, message.workstation].map(utf16_from_oem);
@@ -196,14 +198,14 @@ fn authenticate(
         workstation: &workstation?,
         ..message
     };
-    log_in(config, first, token, &message)
+    log_in(config, first, (token, now), &message)
 }
 
 /// Authenticates the user of an AUTHENTICATE. [MS-NLMP] 3.2.5.1.2
 fn log_in(
     config: &AcceptorConfig,
     first: &Challenged,
-    token: &[u8],
+    (token, now): (&[u8], FileTime),
     message: &Authenticate<'_>,
 ) -> Result<Established, Refusal> {
     if is_anonymous(message) {
@@ -219,18 +221,17 @@ fn log_in(
     let name = text(message.user).ok_or(Refusal::Malformed)?;
     let account = find(config, &name);
 
-    // An unknown name takes as much time as a wrong password: hash, proof, comparison.
-    let dummy = NtHash::from_password("dummy");
-    let nt_hash = account.map_or(&dummy, |account| &account.nt_hash);
-    let response_key = nt_hash.response_key(&name, message.domain);
-    let proof = nt_proof(&response_key, first.server_challenge, response.client_data);
-    let is_proven = fixed_time_eq(&proof[..], &response.proof);
+    let proven = prove(account, &name, message, first.server_challenge, &response);
     let Some(account) = account else {
         return guest(config, message, &response, name);
     };
-    if !is_proven {
+    let Some(Proven {
+        response_key,
+        app_password,
+    }) = proven
+    else {
         return Err(Refusal::BadPassword);
-    }
+    };
 
     let base = session_base_key(&response_key, &response.proof);
     let (key, flags) = exported_session_key(&base, first, message)?;
@@ -238,11 +239,15 @@ fn log_in(
     if account.is_disabled {
         return Err(Refusal::Disabled);
     }
+    if app_password.is_some_and(|password| password.has_expired(now)) {
+        return Err(Refusal::Expired);
+    }
     let user = User {
         name: account.name.clone(),
         domain: lossy(message.domain),
         unix: account.unix.clone(),
         kind: UserKind::Named,
+        app_password: app_password.map(|password| password.rights.clone()),
     };
     let integrity = NtlmIntegrity::new(Role::Server, &key, flags);
     Ok(established(
@@ -252,6 +257,49 @@ fn log_in(
         message,
         Some(&response),
     ))
+}
+
+/// A password of an account that a client has proved.
+struct Proven<'a> {
+    response_key: Key,
+    /// `None` for the main password.
+    app_password: Option<&'a AppPassword>,
+}
+
+/// Finds the password of the account that the client proves: the main one or an app password.
+///
+/// An unknown name takes as much time as a wrong password, and so does any number of app passwords:
+/// each time, the server computes the key and the proof of all possible passwords.
+fn prove<'a>(
+    account: Option<&'a Account>,
+    name: &str,
+    message: &Authenticate<'_>,
+    server_challenge: [u8; 8],
+    response: &Ntlmv2Response<'_>,
+) -> Option<Proven<'a>> {
+    let dummy = NtHash::from_password("dummy");
+    let main = account.map(|account| (&account.nt_hash, None));
+    let app_passwords = account.map_or(&[][..], |account| &account.app_passwords);
+    let app_passwords = app_passwords
+        .iter()
+        .map(|password| (&password.nt_hash, Some(password)));
+    let mut passwords = main.into_iter().chain(app_passwords);
+    let mut proven = None;
+    for _ in 0..=APP_PASSWORDS_MAX {
+        let password = passwords.next();
+        let nt_hash = password.map_or(&dummy, |(nt_hash, _)| nt_hash);
+        let response_key = nt_hash.response_key(name, message.domain);
+        let proof = nt_proof(&response_key, server_challenge, response.client_data);
+        let is_proven = fixed_time_eq(&proof[..], &response.proof);
+        let app_password = password.filter(|_| is_proven);
+        if let Some((_, app_password)) = app_password {
+            proven = Some(Proven {
+                response_key,
+                app_password,
+            });
+        }
+    }
+    proven
 }
 
 /// The account of a user name. A client may send `user@domain`; the server ignores the domain.
@@ -346,6 +394,7 @@ fn guest(
         domain: lossy(message.domain),
         unix: None,
         kind: UserKind::Guest,
+        app_password: None,
     };
     Ok(established(user, &[0; 16], None, message, Some(response)))
 }
@@ -370,6 +419,7 @@ fn anonymous(
         domain: lossy(message.domain),
         unix: None,
         kind: UserKind::Anonymous,
+        app_password: None,
     };
     Ok(established(user, &[0; 16], integrity, message, None))
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::FILE_LEN_MAX;
+use crate::app_password::APP_PASSWORDS_MAX;
+use crate::groups::GROUPS_MAX;
 use crate::users::{NameError, USERS_MAX};
 
 /// Why [`UserFile`] cannot read the file, or cannot change an account.
@@ -37,6 +39,23 @@ pub enum UserFileError {
     Unknown(String),
     /// The account cannot be added, because the file already has [`USERS_MAX`] accounts.
     Full,
+    /// No account of this name (first) has an app password of this name (second).
+    UnknownAppPassword(String, String),
+    /// The account of this name (first) already has an app password of this name (second).
+    AppPasswordExists(String, String),
+    /// The account of this name already has [`APP_PASSWORDS_MAX`] app passwords.
+    AppPasswordsFull(String),
+    /// No group has this name.
+    UnknownGroup(String),
+    /// The group cannot be added, because a group with this name, in upper or lower case, already
+    /// exists.
+    GroupExists(String),
+    /// The group cannot be added, because the file already has [`GROUPS_MAX`] groups.
+    GroupsFull,
+    /// The account of this name (first) is not a member of the group of this name (second).
+    NotMember(String, String),
+    /// The rules for passwords are not valid. The value says which one and why.
+    Rules(String),
     /// The user name or the password for an account is not valid.
     Name(NameError),
 }
@@ -75,6 +94,23 @@ impl fmt::Display for UserFileError {
             Self::Exists(name) => write!(f, "user {name} already exists"),
             Self::Unknown(name) => write!(f, "user {name} does not exist"),
             Self::Full => write!(f, "the file already has {USERS_MAX} users, the maximum"),
+            Self::UnknownAppPassword(user, name) => {
+                write!(f, "user {user} has no app password {name}")
+            }
+            Self::AppPasswordExists(user, name) => {
+                write!(f, "user {user} already has an app password {name}")
+            }
+            Self::AppPasswordsFull(user) => write!(
+                f,
+                "user {user} already has {APP_PASSWORDS_MAX} app passwords, the maximum"
+            ),
+            Self::UnknownGroup(name) => write!(f, "group {name} does not exist"),
+            Self::GroupExists(name) => write!(f, "group {name} already exists"),
+            Self::GroupsFull => {
+                write!(f, "the file already has {GROUPS_MAX} groups, the maximum")
+            }
+            Self::NotMember(user, group) => write!(f, "user {user} is not in group {group}"),
+            Self::Rules(reason) => write!(f, "password_rules.{reason}"),
             Self::Name(error) => error.fmt(f),
         }
     }

@@ -6,48 +6,60 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::id::ConnectionId;
-use crate::login::{Account, AccountsRevision};
+use crate::login::{Account, AccountsRevision, LoginScope};
 use crate::notice::Notice;
 use crate::server::Server;
 use crate::server::session::Session;
 use crate::token::Token;
 
 impl Server {
-    /// Ends the sessions of the account `name` that logged in with a version of the accounts before
-    /// `revision`, and closes their opens. The driver calls this when an account was removed or
-    /// disabled, or when its password was changed, before any login uses `revision`. Logins in
-    /// progress with an earlier version fail. `name` is the name in [`Account`], in the same case.
+    /// Ends the sessions of these logins with a version of the accounts before `revision`, and
+    /// closes their opens. The driver calls this when an account was removed or disabled, when its
+    /// password was changed, or when an app password was removed or expired, before any login uses
+    /// `revision`. Logins in progress with an earlier version fail. The names in `scope` are those
+    /// in [`Account`], in the same case.
+    ///
+    /// Disconnected opens of the account end, too, whichever password made them.
     ///
     /// No request of these sessions starts after the call. Returns a notice for each of their
     /// connections, which the driver must deliver: the connection then closes the opens. The driver
     /// also calls [`next_timeout`](Self::next_timeout) again, for opens that outlived a session.
     pub fn end_account(
         &self,
-        name: &str,
+        scope: LoginScope<'_>,
         revision: AccountsRevision,
     ) -> Vec<(ConnectionId, Notice)> {
-        self.account_changes.lock().note(name, revision);
+        let (LoginScope::Account(name) | LoginScope::AppPassword(name, _)) = scope;
+        self.account_changes.lock().note(scope, revision);
         self.disconnected.lock().give_up_of(name);
         let sessions = self.named_sessions().into_iter();
         let of_account = sessions.filter(|session| {
             let account = &session.state.lock().account;
-            account.name == name && account.revision < revision
+            scope.has(account) && account.revision < revision
         });
         of_account
             .flat_map(|session| self.close_session(&session))
             .collect()
     }
 
-    /// Changes the identity of the sessions of the account `name`: of their file operations on
-    /// files that they open later. The driver calls this when the groups of the user have changed.
-    /// Returns the number of sessions that had another identity.
-    pub fn set_account_token(&self, name: &str, token: &Arc<Token>) -> usize {
+    /// Changes the identity and the groups of the sessions of the account `name`: for their file
+    /// operations on files that they open later, and for their later tree connects. The driver
+    /// calls this when the groups of the user have changed. Returns the number of sessions that had
+    /// another identity or other groups.
+    pub fn set_account_groups(
+        &self,
+        name: &str,
+        token: &Arc<Token>,
+        groups: &Arc<[String]>,
+    ) -> usize {
         let sessions = self.named_sessions().into_iter();
         let changed = sessions.filter(|session| {
             let account = &mut session.state.lock().account;
-            let is_changed = account.name == name && account.token != *token;
+            let is_other = account.token != *token || account.groups != *groups;
+            let is_changed = account.name == name && is_other;
             if is_changed {
                 account.token = token.clone();
+                account.groups = groups.clone();
             }
             is_changed
         });

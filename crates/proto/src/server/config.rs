@@ -12,6 +12,8 @@ use wire::security::Sid;
 
 use crate::file::ShareId;
 use crate::server::GmacChannels;
+use crate::server::hosts::HostRules;
+use crate::server::share_users::ShareUsers;
 use crate::token::Token;
 
 /// Default maximum length of a READ, WRITE and transaction in bytes: 8 MiB, as in Windows.
@@ -263,7 +265,8 @@ pub struct Share {
     pub kind: ShareKind,
     /// Description of the share for display in lists of shares.
     pub comment: String,
-    /// Whether the share is read-only: requests that would change a file or directory fail.
+    /// Whether the share is read-only: requests that would change a file or directory fail. The
+    /// list `users.write` has exceptions.
     pub read_only: bool,
     /// Whether the server includes the share in lists of shares. Clients can connect to it in any
     /// case.
@@ -284,9 +287,12 @@ pub struct Share {
     pub notify: bool,
     /// When written data reach stable storage: the effect of FLUSH and of write-through.
     pub sync: SyncPolicy,
-    /// Names of the accounts that may connect to the share. `None` permits every named account;
-    /// guests need the field `guest`.
-    pub users: Option<Vec<String>>,
+    /// The named accounts that may connect to the share, and those that may write. TREE_CONNECT
+    /// evaluates them: a tree connect keeps its rights.
+    pub users: ShareUsers,
+    /// The addresses from which clients may connect to the share. The address of the connection
+    /// with the TREE_CONNECT decides; other channels of the session may use the tree connect.
+    pub hosts: HostRules,
     /// Whether guests and anonymous users may connect to the share.
     pub guest: bool,
     /// User identity (Unix credentials) for all file operations on the share; `None` uses the

@@ -301,6 +301,7 @@ impl Entered {
             is_directory,
             is_posix: self.wanted.is_posix(),
             granted: self.granted,
+            is_read_only: context.tree.is_read_only,
             options: self.wanted.options,
             has_readers,
             locks,

@@ -393,6 +393,8 @@ mod tests {
             kind,
             token: Arc::new(Token::new(1000, 1000, Vec::new())),
             revision: AccountsRevision::default(),
+            groups: Arc::default(),
+            app_password: None,
         }
     }
 

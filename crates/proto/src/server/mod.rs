@@ -13,8 +13,10 @@
 
 pub mod config;
 pub mod fsa;
+pub mod hosts;
 pub mod ledger;
 pub mod pipe;
+pub mod share_users;
 
 mod account_changes;
 mod accounts;

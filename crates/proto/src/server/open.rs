@@ -38,6 +38,8 @@ pub(crate) struct Open {
     pub(crate) is_posix: bool,
     /// Open.GrantedAccess.
     pub(crate) granted: AccessMask,
+    /// Whether the tree connect of the CREATE was read-only.
+    pub(crate) is_read_only: bool,
     pub(crate) options: CreateOptions,
     /// Whether any open of the file holds an oplock of level II.
     pub(crate) has_readers: Arc<AtomicBool>,
@@ -194,7 +196,7 @@ impl Open {
     }
 
     /// The one check before every operation on an open: whether it was opened for this, and, where
-    /// something will change, whether the share lets anything change.
+    /// something will change, whether the tree connect lets anything change.
     pub(crate) fn authorize(&self, need: Need) -> Result<(), Status> {
         let (is_granted, changes) = match need {
             Need::Nothing => (true, false),
@@ -204,7 +206,7 @@ impl Open {
             ),
             Need::Change => (true, true),
         };
-        if !is_granted || (changes && self.share.read_only) {
+        if !is_granted || (changes && self.is_read_only) {
             return Err(Status::ACCESS_DENIED);
         }
         Ok(())

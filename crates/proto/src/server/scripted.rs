@@ -55,11 +55,13 @@ use crate::server::Server;
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
+use crate::server::hosts::HostRules;
 use crate::server::ledger::Ledger;
 use crate::server::op_ids::OpIds;
 use crate::server::outstanding_request::OutstandingRequest;
 use crate::server::quota::Quotas;
 use crate::server::session::{Origin, Session, SessionState};
+use crate::server::share_users::ShareUsers;
 use crate::server::step::Step;
 use crate::server::tree::TreeConnect;
 use crate::time::{Instant, Now};
@@ -129,6 +131,7 @@ impl World {
             id: TreeId(5),
             share: share.clone(),
             maximal_access,
+            is_read_only: share.read_only,
         });
         let config = Config {
             limits,
@@ -401,7 +404,8 @@ pub(crate) fn disk_share() -> Share {
         durable_handles: true,
         notify: true,
         sync: SyncPolicy::default(),
-        users: None,
+        users: ShareUsers::default(),
+        hosts: HostRules::default(),
         guest: false,
         force_token: None,
         access_based_enumeration: false,
@@ -440,6 +444,8 @@ fn session(tree: &Arc<TreeConnect>) -> Arc<Session> {
         kind: AccountKind::Named,
         token: Arc::new(Token::new(1000, 1000, Vec::new())),
         revision: AccountsRevision::default(),
+        groups: Arc::default(),
+        app_password: None,
     };
     let ledger = Ledger::new(&Limits::default());
     Arc::new(Session {

@@ -14,4 +14,7 @@ pub(crate) struct TreeConnect {
     pub(crate) share: Arc<Share>,
     /// TreeConnect.MaximalAccess: no open has more.
     pub(crate) maximal_access: AccessMask,
+    /// Whether requests that would change a file or directory fail: by the share, or by the rights
+    /// of the user at the time of the TREE_CONNECT.
+    pub(crate) is_read_only: bool,
 }

@@ -4,9 +4,7 @@
 //! plugged in. So each TREE_CONNECT to a disk share waits until the file system has found it.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use wire::access::AccessMask;
@@ -18,12 +16,14 @@ use wire::{Status, TreeId};
 
 use crate::effect::{Effect, Effects, Outcome};
 use crate::file::FileOp;
+use crate::login::Account;
 use crate::report::{Report, ShareRefusal};
 use crate::server::config::{Share, ShareKind};
 use crate::server::connection::Connection;
 use crate::server::connection::task::{self, Flow, Task, Then};
 use crate::server::context::Reply;
-use crate::server::session::Session;
+use crate::server::session::{Session, SessionState};
+use crate::server::share_users::NotAdmitted;
 use crate::server::tree::TreeConnect;
 use crate::violation::Violation;
 
@@ -110,17 +110,27 @@ impl Connection {
         if self.must_encrypt(share.encryption_required) && state.encryption_keys.is_none() {
             return Err(ShareRefusal::CannotEncrypt);
         }
-        let name = &state.account.name;
-        let is_listed = |users: &Vec<String>| users.iter().any(|user| is_same_name(user, name));
-        match &share.users {
-            _ if !state.is_named() && share.guest => Ok(()),
-            _ if !state.is_named() => Err(ShareRefusal::NoGuests),
-            Some(users) if !is_listed(users) => Err(ShareRefusal::NotListed),
-            Some(_) | None => Ok(()),
+        if !share.hosts.admit(self.peer) {
+            return Err(ShareRefusal::Host);
         }
+        if !state.is_named() {
+            return match share.guest {
+                true => Ok(()),
+                false => Err(ShareRefusal::NoGuests),
+            };
+        }
+        let account = &state.account;
+        if !is_of_app_password(share, account) {
+            return Err(ShareRefusal::AppPassword);
+        }
+        share.users.admit(account).map_err(|refusal| match refusal {
+            NotAdmitted::Invalid => ShareRefusal::InvalidUser,
+            NotAdmitted::NotListed => ShareRefusal::NotListed,
+        })
     }
 
     fn enter(&self, session: &Session, share: Arc<Share>) -> Result<Arc<TreeConnect>, Status> {
+        let is_read_only = is_reader(&share, &session.state.lock());
         let mut trees = session.trees.lock();
         if trees.len() >= self.config.limits.trees_per_session {
             return Err(Status::INSUFFICIENT_RESOURCES);
@@ -131,7 +141,7 @@ impl Connection {
             .map(TreeId)
             .find(is_usable)
             .expect("there are more ids than trees");
-        let maximal_access = if share.read_only {
+        let maximal_access = if is_read_only {
             READ_ACCESS
         } else {
             FULL_ACCESS
@@ -140,6 +150,7 @@ impl Connection {
             id,
             share,
             maximal_access,
+            is_read_only,
         });
         trees.insert(id, tree.clone());
         // The end of a session closes it first and clears its trees after that. So this check or
@@ -154,6 +165,31 @@ impl Connection {
             return Err(Status::BAD_NETWORK_NAME);
         }
         Ok(tree)
+    }
+}
+
+/// Whether the password of the login admits to the share. IPC$ belongs to every login.
+fn is_of_app_password(share: &Share, account: &Account) -> bool {
+    let Some(password) = &account.app_password else {
+        return true;
+    };
+    let mut shares = password.shares.iter();
+    password.shares.is_empty()
+        || share.kind == ShareKind::Pipe
+        || shares.any(|name| is_same_name(name, &share.name))
+}
+
+/// Whether the user only reads in the share.
+fn is_reader(share: &Share, state: &SessionState) -> bool {
+    let account = &state.account;
+    let password = account.app_password.as_ref();
+    match share.kind {
+        ShareKind::Pipe => false,
+        ShareKind::Disk if !state.is_named() => share.read_only,
+        ShareKind::Disk => {
+            password.is_some_and(|password| password.read_only)
+                || share.users.is_reader(account, share.read_only)
+        }
     }
 }
 

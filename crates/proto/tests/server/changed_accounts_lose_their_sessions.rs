@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::login::AccountsRevision;
+use proto::login::{AccountsRevision, LoginScope};
 use proto::report::{LoginRefusal, Report};
 use proto::token::Token;
 use wire::access::OplockLevel;
@@ -21,7 +21,9 @@ const NONE: OplockLevel = OplockLevel::NONE;
 /// Ends an account as a driver does: the accounts have a new version afterwards.
 fn end_account(rig: &mut Rig, name: &str) {
     rig.revision.0 += 1;
-    let notices = rig.server.end_account(name, rig.revision);
+    let notices = rig
+        .server
+        .end_account(LoginScope::Account(name), rig.revision);
     rig.notices.extend(notices);
 }
 
@@ -117,7 +119,8 @@ fn a_binding_in_progress_fails_if_the_account_changes() {
     rig.revision = AccountsRevision(7);
     let first = Client::in_share(&mut rig, options, "alice", "files");
     // The accounts of the binding are older than those of the session.
-    rig.server.end_account("alice", AccountsRevision(6));
+    rig.server
+        .end_account(LoginScope::Account("alice"), AccountsRevision(6));
     rig.revision = AccountsRevision(5);
     let mut second = Client::beside(&mut rig, &first);
     let status = second.log_in_bound(&mut rig, &first, "alice").status();
@@ -148,14 +151,32 @@ fn opens_that_outlive_a_session_end_with_their_account() {
 }
 
 #[test]
+fn only_the_sessions_of_a_removed_app_password_end() {
+    let mut rig = Rig::new(|_| {});
+    let mut alice = Client::in_share(&mut rig, Options::default(), "alice", "files");
+    let mut phone = Client::in_share(&mut rig, Options::default(), "alice#files", "files");
+    rig.revision.0 += 1;
+    let scope = LoginScope::AppPassword("alice", "phone");
+    let notices = rig.server.end_account(scope, rig.revision);
+    rig.notices.extend(notices);
+    rig.deliver_notices();
+    assert_eq!(echo(&mut phone, &mut rig), Status::USER_SESSION_DELETED);
+    assert_eq!(echo(&mut alice, &mut rig), Status::SUCCESS);
+    // A later login with an app password of the same name counts.
+    let mut phone = Client::in_share(&mut rig, Options::default(), "alice#files", "files");
+    assert_eq!(echo(&mut phone, &mut rig), Status::SUCCESS);
+}
+
+#[test]
 fn new_groups_count_for_later_opens() {
     let mut rig = Rig::new(|_| {});
     let mut alice = Client::in_share(&mut rig, Options::default(), "alice", "files");
     alice.create(&mut rig, "a");
     let token = Arc::new(Token::new(1000, 1000, vec![27]));
-    assert_eq!(rig.server.set_account_token("bob", &token), 0);
-    assert_eq!(rig.server.set_account_token("alice", &token), 1);
-    assert_eq!(rig.server.set_account_token("alice", &token), 0);
+    let groups: Arc<[String]> = Arc::default();
+    assert_eq!(rig.server.set_account_groups("bob", &token, &groups), 0);
+    assert_eq!(rig.server.set_account_groups("alice", &token, &groups), 1);
+    assert_eq!(rig.server.set_account_groups("alice", &token, &groups), 0);
     alice.create(&mut rig, "b");
     let summary = rig.connection(alice.id).summary();
     assert_eq!(summary.sessions[0].1.token, token);

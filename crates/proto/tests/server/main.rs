@@ -27,6 +27,7 @@ mod encrypted_requests_get_encrypted_responses;
 mod garbage_ends_the_connection;
 mod gmac_never_repeats_a_nonce;
 mod leases_break_before_other_opens;
+mod lists_of_shares_decide;
 mod locks_are_granted_in_order;
 mod locks_exclude_other_opens;
 mod login_comes_before_other_requests;

@@ -25,7 +25,9 @@ fn rig() -> Rig {
         add(config, "Photos", |share| {
             share.comment = "\u{dc}ber alles".to_owned();
         });
-        add(config, "closed", |share| share.users = Some(Vec::new()));
+        add(config, "closed", |share| {
+            share.users.valid = Some(Vec::new())
+        });
         add(config, "hidden", |share| share.listed = false);
         add(config, "admin$", |_| {});
         let ipc = Share {

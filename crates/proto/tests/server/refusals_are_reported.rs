@@ -8,7 +8,7 @@ use wire::Status;
 use wire::access::AccessMask;
 use wire::dialect::Dialect;
 
-use crate::harness::{Client, Options, Rig, share};
+use crate::harness::{Client, Options, Rig, only, share};
 
 /// The name of the account of a report, and the reason of a refused login.
 fn login_of(report: &Report) -> (&str, Option<LoginRefusal>) {
@@ -70,7 +70,7 @@ fn a_refused_login_is_no_login() {
 fn a_refused_share_is_reported_with_the_reason() {
     let mut rig = Rig::new(|config| {
         let private = Share {
-            users: Some(vec!["alice".to_owned()]),
+            users: only("alice"),
             ..share("private")
         };
         let secret = Share {

@@ -8,13 +8,13 @@ use wire::dialect::Dialect;
 use wire::tree_connect::{Request, RequestFlags, Response, ShareType};
 use wire::{Command, Status, TreeId, Utf16};
 
-use crate::harness::{Client, Options, Rig, bytes_of, share};
+use crate::harness::{Client, Options, Rig, bytes_of, only, share};
 
 fn rig() -> Rig {
     Rig::new(|config| {
         let shares = [
             Share {
-                users: Some(vec!["Alice".to_owned()]),
+                users: only("Alice"),
                 ..share("private")
             },
             Share {

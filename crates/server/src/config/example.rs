@@ -8,7 +8,7 @@ use super::schema::{Key, Kind, keys};
 const COLUMNS: usize = 98;
 
 /// Values in the place of defaults, for keys that have none.
-const VALUES: [(&str, &str); 23] = [
+const VALUES: [(&str, &str); 30] = [
     ("server.name", "\"nas\""),
     ("server.listen", "[\"192.0.2.7\", \"2001:db8::7\"]"),
     ("server.users", "\"/etc/smbeam/users.toml\""),
@@ -29,7 +29,17 @@ const VALUES: [(&str, &str); 23] = [
     ("share.path", "\"/srv/data\""),
     ("share.force_user", "\"smbeam\""),
     ("share.service_account", "\"smbeam\""),
-    ("share.users", "[\"alice\", \"bob\"]"),
+    ("share.valid_users", "[\"alice\", \"@staff\"]"),
+    ("share.invalid_users", "[\"@guests\"]"),
+    ("share.read_users", "[\"bob\"]"),
+    ("share.write_users", "[\"@editors\"]"),
+    ("share.hosts_allow", "[\"192.0.2.0/24\", \"2001:db8::/32\"]"),
+    ("share.hosts_deny", "[\"198.51.100.7\"]"),
+    (
+        "security.hosts_allow",
+        "[\"192.0.2.0/24\", \"2001:db8::/32\"]",
+    ),
+    ("security.hosts_deny", "[\"198.51.100.0/24\"]"),
     ("share.comment", "\"Shared files\""),
     ("quic.names", "[\"nas.example\"]"),
 ];

@@ -1,4 +1,4 @@
-//! The section `[security]`: signing, encryption, dialects and failed logins.
+//! The section `[security]`: signing, encryption, dialects, failed logins, addresses of clients.
 
 use proto::server::GmacChannels;
 use schemars::JsonSchema;
@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use super::{Check, ConfigError, unplaced};
 
-/// The section `[security]` of the configuration: signing, encryption and dialects.
+/// The section `[security]` of the configuration: signing, encryption, dialects, failed logins, and
+/// addresses of clients.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {
@@ -37,6 +38,14 @@ pub struct SecuritySection {
     /// Duration of a lockout (see `lockout_threshold`) in milliseconds, at most a year. Failed
     /// logins that are older than this do not count. Default: 900,000 (15 minutes).
     pub lockout_duration_ms: u64,
+    /// Addresses and networks whose clients may connect to the server, such as `192.0.2.0/24`. They
+    /// decide before `hosts_deny`. Without `hosts_deny`, the server refuses all other clients,
+    /// except those of this machine (loopback). A share can have further rules. Default: empty.
+    #[schemars(with = "Vec<String>")]
+    pub hosts_allow: Vec<Spanned<String>>,
+    /// Addresses and networks whose clients may not connect to the server. Default: empty.
+    #[schemars(with = "Vec<String>")]
+    pub hosts_deny: Vec<Spanned<String>>,
 }
 
 impl Default for SecuritySection {
@@ -50,6 +59,8 @@ impl Default for SecuritySection {
             failed_login_delay_ms: 2000,
             lockout_threshold: 0,
             lockout_duration_ms: 15 * 60 * 1000,
+            hosts_allow: Vec::new(),
+            hosts_deny: Vec::new(),
         }
     }
 }
@@ -113,6 +124,7 @@ impl Check<'_> {
             let what = "security.min_dialect is newer than security.max_dialect".to_owned();
             return Err(self.error(&security.min_dialect, what));
         }
-        Ok(())
+        self.hosts("security.hosts_allow", &security.hosts_allow)?;
+        self.hosts("security.hosts_deny", &security.hosts_deny)
     }
 }

@@ -26,15 +26,44 @@ pub struct ShareSection {
     /// refuses clients of the share until it exists.
     #[schemars(with = "PathBuf")]
     pub path: Spanned<PathBuf>,
-    /// Whether the share is read-only: clients cannot change files. Default: no.
+    /// Whether the share is read-only: clients cannot change files, except the users in
+    /// `write_users`. Default: no.
     #[serde(default)]
     pub read_only: bool,
     /// Comment of the share in lists of shares. Default: empty.
     #[serde(default)]
     pub comment: String,
-    /// Names of the users that may connect to the share. Empty: all users.
+    /// The users that may connect to the share: names of users, or `@` and the name of a group. A
+    /// group is one of the file of users, or else one of Unix. Empty: all users. `users` is another
+    /// name of this key.
+    #[serde(default, alias = "users")]
+    #[schemars(with = "Vec<String>")]
+    pub valid_users: Vec<Spanned<String>>,
+    /// The users and groups that may not connect to the share, even if `valid_users` has them.
+    /// Default: empty.
     #[serde(default)]
-    pub users: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub invalid_users: Vec<Spanned<String>>,
+    /// The users and groups that may only read, even if the share is not read-only. The key does
+    /// not permit them to connect. Default: empty.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub read_users: Vec<Spanned<String>>,
+    /// The users and groups that may read and write, even if the share is read-only or `read_users`
+    /// has them. The key does not permit them to connect. Default: empty.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub write_users: Vec<Spanned<String>>,
+    /// Addresses and networks whose clients may connect to the share, such as `192.0.2.0/24`. They
+    /// decide before `hosts_deny`. Without `hosts_deny`, all other clients may not connect, except
+    /// those of this machine (loopback). Default: empty.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub hosts_allow: Vec<Spanned<String>>,
+    /// Addresses and networks whose clients may not connect to the share. Default: empty.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub hosts_deny: Vec<Spanned<String>>,
     /// Whether guests may connect to the share. Default: no.
     #[serde(default)]
     pub guest: bool,
@@ -116,7 +145,12 @@ impl ShareSection {
             path: unplaced(path.to_owned()),
             read_only,
             comment: String::new(),
-            users: Vec::new(),
+            valid_users: Vec::new(),
+            invalid_users: Vec::new(),
+            read_users: Vec::new(),
+            write_users: Vec::new(),
+            hosts_allow: Vec::new(),
+            hosts_deny: Vec::new(),
             guest: false,
             guest_unknown_users: false,
             encryption_required: false,
@@ -146,7 +180,12 @@ impl ShareSection {
             path,
             read_only: _,
             comment: _,
-            users: _,
+            valid_users: _,
+            invalid_users: _,
+            read_users: _,
+            write_users: _,
+            hosts_allow: _,
+            hosts_deny: _,
             guest: _,
             guest_unknown_users: _,
             encryption_required: _,
@@ -267,6 +306,7 @@ impl Check<'_> {
             return Err(self.error(&share.name, what));
         }
         self.service_account(share)?;
+        self.access(share)?;
         let path = share.path.get_ref();
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Ok(()),

@@ -108,7 +108,9 @@ impl Connection {
         permit: Permit,
     ) -> Rc<Self> {
         let state = State {
-            core: worker.new_core(id, stream.carrier(transport)),
+            core: worker
+                .new_core(id, stream.carrier(transport))
+                .with_peer(peer.ip()),
             effects: Effects::new(),
             permit,
         };

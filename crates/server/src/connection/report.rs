@@ -51,8 +51,12 @@ impl Connection {
         self.context.charge(account);
         let (peer, transport) = (self.peer(), self.context.transport);
         let (user, kind) = (&account.name, account.kind);
+        let app_password = account
+            .app_password
+            .as_ref()
+            .map(|password| &*password.name);
         if kind == AccountKind::Named {
-            info!(name: UNLIMITED, %peer, %transport, %user, ?kind, "logged in");
+            info!(name: UNLIMITED, %peer, %transport, %user, ?kind, app_password, "logged in");
         } else {
             info!(%peer, %transport, %user, ?kind, "logged in");
         }
@@ -243,10 +247,14 @@ fn key_of_login(refusal: LoginRefusal) -> Option<&'static str> {
 }
 
 /// The same for a share.
-fn key_of_share(refusal: ShareRefusal) -> &'static str {
+fn key_of_share(refusal: ShareRefusal) -> Option<&'static str> {
     match refusal {
-        ShareRefusal::NotListed => "share.users",
-        ShareRefusal::NoGuests => "share.guest",
-        ShareRefusal::CannotEncrypt => "share.encryption_required",
+        ShareRefusal::NotListed => Some("share.valid_users"),
+        ShareRefusal::InvalidUser => Some("share.invalid_users"),
+        ShareRefusal::NoGuests => Some("share.guest"),
+        ShareRefusal::Host => Some("share.hosts_deny"),
+        // The file of users restricts the password.
+        ShareRefusal::AppPassword => None,
+        ShareRefusal::CannotEncrypt => Some("share.encryption_required"),
     }
 }

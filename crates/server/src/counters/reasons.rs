@@ -14,6 +14,8 @@ reasons! {
         WrongPassword = "login-wrong-password",
         /// The account is disabled.
         Disabled = "login-account-disabled",
+        /// The app password has expired.
+        AppPasswordExpired = "login-app-password-expired",
         /// The client sent an LM or NTLMv1 response.
         NtlmV1 = "login-ntlmv1",
         /// The client lacks a required capability of NTLM.
@@ -54,8 +56,14 @@ reasons! {
     pub(crate) enum RefusedShare {
         /// The user is not in the list of the share.
         NotListed = "share-user-not-listed",
+        /// The user is in the list of users that the share refuses.
+        InvalidUser = "share-user-refused",
         /// The share admits no guests.
         NoGuests = "share-no-guests",
+        /// The share admits no clients with this address.
+        Host = "share-address-refused",
+        /// The app password of the login is for other shares.
+        AppPassword = "share-app-password",
         /// The session cannot encrypt.
         CannotEncrypt = "share-cannot-encrypt",
     }
@@ -76,6 +84,8 @@ reasons! {
         HalfOpenMemory = "limit-half-open-memory",
         /// The memory of the process.
         Memory = "limit-memory",
+        /// The address of the client.
+        Hosts = "connection-address-refused",
         /// Another limit.
         Other = "limit-other",
     }
@@ -87,6 +97,7 @@ impl From<Refusal> for RefusedLogin {
             Refusal::BadUser => Self::UnknownUser,
             Refusal::BadPassword => Self::WrongPassword,
             Refusal::Disabled => Self::Disabled,
+            Refusal::Expired => Self::AppPasswordExpired,
             Refusal::NtlmV1 => Self::NtlmV1,
             Refusal::Downgrade => Self::Downgrade,
             Refusal::MicMismatch | Refusal::MechListMicMismatch => Self::Mic,
@@ -113,7 +124,10 @@ impl From<ShareRefusal> for RefusedShare {
     fn from(refusal: ShareRefusal) -> Self {
         match refusal {
             ShareRefusal::NotListed => Self::NotListed,
+            ShareRefusal::InvalidUser => Self::InvalidUser,
             ShareRefusal::NoGuests => Self::NoGuests,
+            ShareRefusal::Host => Self::Host,
+            ShareRefusal::AppPassword => Self::AppPassword,
             ShareRefusal::CannotEncrypt => Self::CannotEncrypt,
         }
     }
@@ -129,6 +143,7 @@ impl RefusedConnection {
             "limits.half_open_per_address" => Self::HalfOpenPerAddress,
             "limits.half_open_memory_mb" => Self::HalfOpenMemory,
             "limits.memory_max_mb" => Self::Memory,
+            "security.hosts_deny" => Self::Hosts,
             _ => Self::Other,
         }
     }

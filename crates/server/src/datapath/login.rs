@@ -5,12 +5,14 @@
 
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use auth::{Acceptor, Claim, FileTime, UserKind};
+use auth::{Acceptor, AppPasswordRights, Claim, FileTime, UserKind};
 use proto::effect::Outcome;
 use proto::login::{
-    Accepted, Account, AccountKind, AccountsRevision, Authenticate, Authenticated, ConversationId,
+    Accepted, Account, AccountKind, AccountsRevision, AppPassword, Authenticate, Authenticated,
+    ConversationId,
 };
 use proto::token::Logon;
 use ring::{Either, either};
@@ -243,18 +245,25 @@ async fn accept(
         AccountKind::Guest | AccountKind::Anonymous => None,
     };
     let threads = &client.context.worker.shared.login_threads;
+    let (shared, name) = (client.context.worker.shared.clone(), user.name.clone());
     let look_up = move || match unix {
-        Some(unix) => unix_account::token(&unix),
-        None => Ok(unix_account::guest(logon)),
+        Some(unix) => unix_account::identity(&unix)
+            .map(|(token, groups)| (token, shared.accounts.groups(&name, groups))),
+        None => Ok((unix_account::guest(logon), Arc::default())),
     };
     let found = threads.run(look_up).await;
-    let token = match found.ok_or_else(|| client.overloaded())? {
+    let (token, groups) = match found.ok_or_else(|| client.overloaded())? {
         Ok(token) => token,
         Err(error) => {
             client.note_refused(RefusedLogin::NoUnixAccount, &error);
             return Err(Refused::new(Status::LOGON_FAILURE));
         }
     };
+    if let Some(password) = &user.app_password {
+        let now = FileTime::from(SystemTime::now()).to_unix();
+        let last_use = &client.context.worker.shared.last_use;
+        last_use.note(&user.name, &password.name, now);
+    }
     let session_key = if user.kind.has_keys() {
         accepted.full_session_key.to_vec()
     } else {
@@ -264,12 +273,28 @@ async fn accept(
         token: accepted.token,
         session_key,
         account: Account {
+            app_password: accepted.user.app_password.map(app_password),
             name: accepted.user.name,
             kind,
             token,
             revision,
+            groups,
         },
     }))
+}
+
+/// The rights of an app password in the form of the core.
+fn app_password(rights: AppPasswordRights) -> Arc<AppPassword> {
+    let AppPasswordRights {
+        name,
+        shares,
+        read_only,
+    } = rights;
+    Arc::new(AppPassword {
+        name,
+        shares,
+        read_only,
+    })
 }
 
 /// The status of a refused login. It does not reveal whether the name or the password was wrong.
@@ -277,6 +302,7 @@ fn status_of(reason: auth::Refusal) -> Status {
     use auth::Refusal;
     match reason {
         Refusal::Disabled => Status::ACCOUNT_DISABLED,
+        Refusal::Expired => Status::PASSWORD_EXPIRED,
         Refusal::Anonymous => Status::ACCESS_DENIED,
         Refusal::Malformed => Status::INVALID_PARAMETER,
         Refusal::BadUser

@@ -11,6 +11,7 @@ use crate::config::Config;
 /// A machine with two Unix accounts and two cores.
 pub(super) const MACHINE: Machine<'static> = Machine {
     has_unix_account: &|name| name == "root" || name == "alice",
+    has_unix_group: &|name| name == "wheel",
     memory: 8 << 30,
     workers: 2,
 };

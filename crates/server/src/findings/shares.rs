@@ -1,7 +1,9 @@
 //! Findings about single shares: whether the clients that the share admits can use it.
 
-use super::{Accounts, Findings};
-use crate::config::{Config, ShareSection};
+use proto::server::share_users::Principal;
+
+use super::{Accounts, Findings, Machine};
+use crate::config::{Config, ShareSection, principal};
 
 impl Findings {
     /// Whether guests can reach a share that admits them.
@@ -45,27 +47,45 @@ impl Findings {
         }
     }
 
-    /// Users of a share that do not exist.
+    /// Users and groups of a share that do not exist.
     pub(super) fn share_users(
         &mut self,
         config: &Config,
         share: &ShareSection,
         accounts: &Accounts,
+        machine: &Machine<'_>,
     ) {
         let users = match accounts {
             Accounts::Of(_, users) => Some(users),
             _ => None,
         };
         let name = share.name.get_ref();
-        for user in &share.users {
-            let known = users.and_then(|users| users.find(user));
-            let why = match known {
-                Some(account) if !account.is_disabled => continue,
-                Some(_) => "is disabled",
-                None => "is not in the file of users",
+        let lists = share.lists_of_users().into_iter();
+        let entries = lists.flat_map(|(key, list)| list.iter().map(move |entry| (key, entry)));
+        for (key, entry) in entries {
+            let (kind, entry, why) = match principal(entry.get_ref()) {
+                Principal::User(user) => {
+                    let why = match users.and_then(|users| users.find(&user)) {
+                        Some(account) if !account.is_disabled => continue,
+                        Some(_) => "is disabled",
+                        None => "is not in the file of users",
+                    };
+                    ("user", user, why)
+                }
+                Principal::Group(group) => {
+                    let of_file = users.and_then(|users| users.find_group(&group));
+                    if of_file.is_some() || (machine.has_unix_group)(&group) {
+                        continue;
+                    }
+                    (
+                        "group",
+                        group,
+                        "is neither in the file of users nor a Unix group",
+                    )
+                }
             };
-            let what = format!("user \"{user}\" of share \"{name}\" {why}");
-            self.warn("share.users", config.line(&share.name), what);
+            let what = format!("{kind} \"{entry}\" of share \"{name}\" {why}");
+            self.warn(key, config.line(&share.name), what);
         }
     }
 }
@@ -123,7 +143,18 @@ mod tests {
             "user \"bob\" of share \"data\" is disabled",
         ];
         assert_eq!(messages, expected);
-        assert_eq!((found[0].1, found[0].2), ("share.users", Some(2)));
+        assert_eq!((found[0].1, found[0].2), ("share.valid_users", Some(2)));
+    }
+
+    #[test]
+    fn unknown_groups_of_a_share_are_reported() {
+        let accounts = users(&[("alice", None, false)]);
+        let text = format!("{SHARE}read_users = [\"alice\", \"@wheel\", \"@staf\"]\n");
+        let (_, key, line, message) = only(&text, &accounts);
+        assert_eq!((key, line), ("share.read_users", Some(2)));
+        let expected =
+            "group \"staf\" of share \"data\" is neither in the file of users nor a Unix";
+        assert_eq!(message, format!("{expected} group"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use net::Transport;
 use proto::id::ConnectionId;
+use proto::login::AccountsRevision;
 use proto::notice::Notice;
 use ring::{Handle, Receiver, Signal};
 use tracing::{error, warn};
@@ -184,23 +185,29 @@ impl Worker {
         }
     }
 
-    /// Reads the user file each time it has changed, and looks up the groups of users every five
-    /// minutes. The sessions of changed accounts end also if no client logs in. Releases the
-    /// directories and addresses of a former configuration that are not in use any more.
+    /// Reads the user file each time it has changed, and looks up the groups of users then and
+    /// every five minutes. The sessions of changed accounts end also if no client logs in. Writes
+    /// the last uses of app passwords. Releases the directories and addresses of a former
+    /// configuration that are not in use any more.
     async fn watch_accounts(self: Rc<Self>) {
         let shared = self.shared();
+        let mut known = AccountsRevision::default();
         for round in (1..=GROUPS_ROUNDS).cycle() {
             self.handle().sleep(USERS_INTERVAL).await;
             let work = Arc::clone(shared);
             let check = move || {
-                match round == GROUPS_ROUNDS {
-                    true => work.refresh_groups(),
-                    false => drop(work.current_accounts()),
+                let (accounts, revision) = work.current_accounts();
+                if round == GROUPS_ROUNDS || revision != known {
+                    work.refresh_groups();
                 }
+                work.last_use.write_if_due(&accounts.users, false);
                 work.release_former();
+                revision
             };
             // If too many logins wait, the next round does it.
-            let _ = shared.login_threads.run(check).await;
+            if let Some(revision) = shared.login_threads.run(check).await {
+                known = revision;
+            }
         }
     }
 
@@ -248,7 +255,13 @@ impl Worker {
         self.refused.set(refused + 1);
         if refused.is_multiple_of(EVENTS_PER_LOG_LINE) {
             let (code, refused) = (reason.code(), refused + 1);
-            warn!(%address, limit, refused, code, "connections refused: limit reached");
+            match reason {
+                RefusedConnection::Hosts => {
+                    let key = limit;
+                    warn!(%address, key, refused, code, "connections refused: address not allowed");
+                }
+                _ => warn!(%address, limit, refused, code, "connections refused: limit reached"),
+            }
         }
     }
 

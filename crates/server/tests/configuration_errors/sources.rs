@@ -216,7 +216,7 @@ fn later_sources_override_earlier_ones() {
         ("SMBEAM_SERVER__IO", "auto"),
         ("SMBEAM_SHARE_MY_DATA__READ_ONLY", "true"),
         ("SMBEAM_SHARE_NEW__PATH", "/tmp"),
-        ("SMBEAM_SHARE_NEW__USERS", "alice, bob"),
+        ("SMBEAM_SHARE_NEW__VALID_USERS", "alice, bob"),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let layers = Layers::new(Some(&path.join("smbeam.toml")))
@@ -232,7 +232,10 @@ fn later_sources_override_earlier_ones() {
     assert_eq!(names, ["My Data", "b", "new"]);
     assert!(config.shares[0].read_only);
     assert_eq!(config.shares[0].path.get_ref(), &path.join("data"));
-    assert_eq!(config.shares[2].users, ["alice", "bob"]);
+    let users: Vec<&str> = (config.shares[2].valid_users.iter())
+        .map(|user| &**user.get_ref())
+        .collect();
+    assert_eq!(users, ["alice", "bob"]);
     assert_eq!(config.shares[2].path.get_ref(), Path::new("/tmp"));
     let origin = |key: &str| config.origin(key).map(|place| place.to_string());
     let main = path.join("smbeam.toml").display().to_string();

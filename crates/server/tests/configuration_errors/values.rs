@@ -155,6 +155,52 @@ pub(crate) const CASES: &[Case] = &[
         2,
         "server.interfaces: `rdma` is",
     ),
+    // Lists of users and addresses.
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\nvalid_users = [\"alice\", \"\"]\n",
+        4,
+        "share.valid_users: `` has no name: an entry is a user, or @ and a group",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\nwrite_users = [\n  \"@\",\n]\n",
+        5,
+        "share.write_users: `@` has no name",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\nread_users = [\"+staff\"]\n",
+        4,
+        "share.read_users: `+staff`: smbeam has no `+`",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\ninvalid_users = [\"@@staff\"]\n",
+        4,
+        "share.invalid_users: `@@staff`: smbeam has no",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\nusers = []\nvalid_users = []\n",
+        5,
+        "share.valid_users: duplicate",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\nhosts_allow = [\"nas.example\"]\n",
+        4,
+        "share.hosts_allow: `nas.example`: not an IP address; an entry is an address or",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\nhosts_deny = [\"192.0.2.7/24\"]\n",
+        4,
+        "share.hosts_deny: `192.0.2.7/24`: the address has bits beyond the prefix: use 192.0.2.0/",
+    ),
+    (
+        "[security]\nhosts_allow = [\"192.0.2.0/24\", \"2001:db8::/129\"]\n",
+        2,
+        "security.hosts_allow: `2001:db8::/129`: the prefix is not a number up to 32",
+    ),
+    (
+        "[security]\nhosts_deny = \"192.0.2.0/24\"\n",
+        2,
+        "security.hosts_deny: invalid type: string",
+    ),
     // Paths.
     (
         "[[share]]\nname = \"a\"\npath = \"/dev/null\"\n",

@@ -3,7 +3,9 @@
 use proto::account::{AccountQuery, KnownAccount};
 use proto::server::Server;
 use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
+use proto::server::hosts::HostRules;
 use proto::server::pipe::converse;
+use proto::server::share_users::ShareUsers;
 use proto::time::Now;
 use wire::rpc::lsarpc::{
     LookupNames, LookupNamesResponse, LookupSids, LookupSidsResponse, NamesVersion, OpenPolicy,
@@ -140,7 +142,8 @@ fn server() -> std::sync::Arc<Server> {
         durable_handles: false,
         notify: false,
         sync: SyncPolicy::default(),
-        users: None,
+        users: ShareUsers::default(),
+        hosts: HostRules::default(),
         guest: true,
         force_token: None,
         access_based_enumeration: false,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::id::{ConnectionId, OpId};
-use proto::login::AccountsRevision;
+use proto::login::{AccountsRevision, LoginScope};
 use proto::notice::Notice;
 use proto::report::LoginRefusal;
 use proto::server::config::Config;
@@ -268,7 +268,9 @@ impl World {
         let revision = self.accounts.set_disabled(Some(0));
         self.disabled_at = Some(revision);
         self.outcome.disabled += 1;
-        let notices = self.server.end_account(&login::user_name(0), revision);
+        let notices = self
+            .server
+            .end_account(LoginScope::Account(&login::user_name(0)), revision);
         self.outcome.ended_by_disabling += self.note_ended(notices);
         let pause = delay(DISABLED, &mut self.choices);
         self.schedule.after(pause, Event::Enable);

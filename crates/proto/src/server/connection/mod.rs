@@ -23,6 +23,7 @@ mod waits;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use crypto::{Cipher, PreauthHash, SigningAlgorithm};
 use wire::dialect::{Capabilities, Dialect};
@@ -66,6 +67,8 @@ pub struct Connection {
     pub(super) entropy: Entropy,
     /// The transport.
     pub(super) carrier: Carrier,
+    /// The address of the client; `None` if the transport has none.
+    pub(super) peer: Option<IpAddr>,
     /// The negotiated values; `None` before NEGOTIATE.
     pub(super) negotiated: Option<Negotiated>,
     /// Connection.PreauthIntegrityHashValue.
@@ -148,6 +151,7 @@ impl Connection {
             id,
             entropy: Entropy::new(&entropy),
             carrier,
+            peer: None,
             negotiated: None,
             preauth: PreauthHash::new(),
             window,
@@ -163,6 +167,17 @@ impl Connection {
             next_number: 0,
             responses: Responses::default(),
             scratch: Vec::new(),
+        }
+    }
+
+    /// Returns the connection with the address of its client, for the rules of shares about
+    /// addresses ([`HostRules`](crate::server::hosts::HostRules)). A connection without it may not
+    /// connect to a share with such rules.
+    #[must_use]
+    pub fn with_peer(self, address: IpAddr) -> Self {
+        Self {
+            peer: Some(address),
+            ..self
         }
     }
 

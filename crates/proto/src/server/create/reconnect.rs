@@ -243,7 +243,8 @@ fn find_connected(context: &Context<'_>, file_id: FileId) -> Option<Attached> {
 }
 
 /// The disconnected open with a persistent id. One that is connected is not found: smbtorture
-/// smb2.durable-open.reopen1.
+/// smb2.durable-open.reopen1. Neither is one of a tree connect for writing in one for reading: the
+/// user may have lost the rights since the CREATE, or has logged in with a password for reading.
 fn find_open(context: &Context<'_>, file_id: FileId) -> Result<Arc<Open>, Status> {
     let now = context.now.instant;
     let disconnected = context.server.disconnected.lock();
@@ -251,6 +252,7 @@ fn find_open(context: &Context<'_>, file_id: FileId) -> Result<Arc<Open>, Status
     drop(disconnected);
     found
         .filter(|open| open.share.id == context.tree.share.id)
+        .filter(|open| open.is_read_only || !context.tree.is_read_only)
         .ok_or(Status::OBJECT_NAME_NOT_FOUND)
 }
 

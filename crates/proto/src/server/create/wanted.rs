@@ -258,7 +258,7 @@ impl Wanted {
 
 /// Whether nothing in the tree may be written.
 pub(crate) fn is_read_only(tree: &TreeConnect) -> bool {
-    tree.share.read_only || !tree.maximal_access.intersects(WRITE_RIGHTS)
+    tree.is_read_only || !tree.maximal_access.intersects(WRITE_RIGHTS)
 }
 
 /// \[MS-FSA\] 2.1.5.1, phase 1; the statuses are those of smbtorture smb2.create.gentest.

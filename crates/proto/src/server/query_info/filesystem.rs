@@ -117,7 +117,7 @@ fn control(volume: &VolumeInfo) -> FileFsControlInformation {
 
 fn device(context: &Context<'_>, volume: &VolumeInfo) -> FileFsDeviceInformation {
     let mut characteristics = DeviceCharacteristics::DEVICE_IS_MOUNTED;
-    if context.tree.share.read_only || volume.is_read_only {
+    if context.tree.is_read_only || volume.is_read_only {
         characteristics |= DeviceCharacteristics::READ_ONLY_DEVICE;
     }
     FileFsDeviceInformation {
@@ -133,7 +133,7 @@ fn put_attributes(context: &Context<'_>, volume: &VolumeInfo, out: &mut Vec<u8>)
         | FileSystemAttributes::SUPPORTS_POSIX_UNLINK_RENAME
         | FileSystemAttributes::SUPPORTS_OBJECT_IDS;
     let kind = volume.kind;
-    let is_read_only = context.tree.share.read_only || volume.is_read_only;
+    let is_read_only = context.tree.is_read_only || volume.is_read_only;
     for (has_feature, attribute) in [
         (
             kind.is_case_sensitive(),

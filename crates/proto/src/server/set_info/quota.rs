@@ -21,7 +21,7 @@ pub(super) fn start(
 ) -> Result<Progress<super::Step>, Status> {
     // smbcquotas sets quotas through an open without rights, see `create/wanted.rs`. The kernel
     // lets root set them, no one else.
-    if context.tree.share.read_only {
+    if context.tree.is_read_only {
         return Err(Status::MEDIA_WRITE_PROTECTED);
     }
     let mut quotas = Vec::new();

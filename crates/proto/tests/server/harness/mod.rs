@@ -22,4 +22,4 @@ pub(crate) use locks::{EXCLUSIVE, EXCLUSIVE_NOW, SHARED, SHARED_NOW, UNLOCK};
 pub(crate) use memory::RDMA;
 pub(crate) use oplocks::{Ask, Break, broken_oplock, created};
 pub(crate) use pipes::{Called, bind, fragment, output};
-pub(crate) use rig::{Rig, Work, share};
+pub(crate) use rig::{Rig, Work, only, share};

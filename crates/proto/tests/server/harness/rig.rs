@@ -1,6 +1,7 @@
 //! The driver of the tests: performs each effect at once, unless a test holds it back.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,14 @@ use proto::effect::{
 };
 use proto::file::{FileOp, LocalEvent, ShareId};
 use proto::id::{ConnectionId, OpId};
-use proto::login::{Accepted, Account, AccountKind, AccountsRevision, Authenticate, Authenticated};
+use proto::login::{
+    Accepted, Account, AccountKind, AccountsRevision, AppPassword, Authenticate, Authenticated,
+};
 use proto::notice::Notice;
 use proto::report::Report;
 use proto::server::config::{Config, Share, ShareKind, SyncPolicy};
+use proto::server::hosts::HostRules;
+use proto::server::share_users::{Principal, ShareUsers};
 use proto::server::{Connection, GmacChannels, Server};
 use proto::time::Now;
 use proto::token::Token;
@@ -33,6 +38,8 @@ pub(crate) struct Rig {
     pub(crate) disk: Disk,
     pub(crate) now: Now,
     connections: BTreeMap<ConnectionId, Connection>,
+    /// The address of the clients of later connections.
+    pub(crate) peer: Option<IpAddr>,
     /// Frames that the client of each connection has not read yet.
     inboxes: BTreeMap<ConnectionId, VecDeque<Vec<u8>>>,
     /// The violations that ended connections.
@@ -72,6 +79,14 @@ pub(crate) enum Work {
     File(OpId, FileOp),
 }
 
+/// The lists of a share for this user.
+pub(crate) fn only(user: &str) -> ShareUsers {
+    ShareUsers {
+        valid: Some(vec![Principal::User(user.to_owned())]),
+        ..ShareUsers::default()
+    }
+}
+
 /// A disk share for all users.
 pub(crate) fn share(name: &str) -> Share {
     Share {
@@ -87,7 +102,8 @@ pub(crate) fn share(name: &str) -> Share {
         durable_handles: true,
         notify: true,
         sync: SyncPolicy::default(),
-        users: None,
+        users: ShareUsers::default(),
+        hosts: HostRules::default(),
         guest: false,
         force_token: None,
         access_based_enumeration: false,
@@ -121,6 +137,7 @@ impl Rig {
             disk: Disk::default(),
             now,
             connections: BTreeMap::new(),
+            peer: None,
             inboxes: BTreeMap::new(),
             violations: BTreeMap::new(),
             is_holding: false,
@@ -149,6 +166,10 @@ impl Rig {
         let id = ConnectionId(self.connections.len() as u64 + 1);
         let entropy = [id.0 as u8; 32];
         let connection = Connection::new(self.server.clone(), id, carrier, entropy, self.now);
+        let connection = match self.peer {
+            Some(address) => connection.with_peer(address),
+            None => connection,
+        };
         self.connections.insert(id, connection);
         self.inboxes.insert(id, VecDeque::new());
         id
@@ -484,6 +505,32 @@ fn look_up(query: AccountQuery) -> Vec<Option<KnownAccount>> {
 
 /// The outcome of an authentication leg. The token is `more`, `refuse`, `guest`, `anonymous`, or
 /// the name of an authenticated user.
+/// The account of a login as `name`, as `name@group`, or as `name#shares` with an app password for
+/// reading in these shares.
+fn account(login: &str, kind: AccountKind, revision: AccountsRevision) -> Account {
+    let (login, shares) = match login.split_once('#') {
+        Some((name, shares)) => (name, Some(shares)),
+        None => (login, None),
+    };
+    let (name, groups) = match login.split_once('@') {
+        Some((name, group)) => (name, vec![group.to_owned()]),
+        None => (login, Vec::new()),
+    };
+    let app_password = shares.map(|shares| AppPassword {
+        name: "phone".to_owned(),
+        shares: shares.split(',').map(str::to_owned).collect(),
+        read_only: true,
+    });
+    Account {
+        name: name.to_owned(),
+        kind,
+        token: Arc::new(Token::new(1000, 1000, Vec::new())),
+        revision,
+        groups: groups.into(),
+        app_password: app_password.map(Arc::new),
+    }
+}
+
 fn verdict(leg: &Authenticate, revision: AccountsRevision) -> Outcome {
     let name = String::from_utf8_lossy(&leg.token).into_owned();
     let accepted = |kind| {
@@ -493,12 +540,7 @@ fn verdict(leg: &Authenticate, revision: AccountsRevision) -> Outcome {
                 AccountKind::Named => Rig::SESSION_KEY.to_vec(),
                 AccountKind::Guest | AccountKind::Anonymous => Vec::new(),
             },
-            account: Account {
-                name: name.clone(),
-                kind,
-                token: Arc::new(Token::new(1000, 1000, Vec::new())),
-                revision,
-            },
+            account: account(&name, kind, revision),
         })
     };
     Outcome::Authenticated(match name.as_str() {

@@ -62,6 +62,7 @@ impl Mechanism for Slow {
                 domain: String::new(),
                 unix: None,
                 kind: UserKind::Anonymous,
+                app_password: None,
             },
             full_session_key: Zeroizing::new(vec![0; 16]),
             integrity: None,
