@@ -166,6 +166,18 @@ pub(crate) fn parse_time_or_age(text: &str) -> Result<SystemTime, String> {
     }
 }
 
+/// Parses a time as [`parse_time`] does, or a time from now on, such as `90d` or `1y`.
+pub(crate) fn parse_expiry(text: &str) -> Result<SystemTime, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span.signum() > 0 && !text.ends_with(" ago") => {
+            let then = Zoned::now().checked_add(span);
+            let then = then.map_err(|error| error.to_string())?;
+            Ok(then.timestamp().into())
+        }
+        _ => parse_time(text),
+    }
+}
+
 /// Parses a number of bytes, such as `4096`, `64k`, `1MiB` or `2G`. All units are powers of 1,024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     const WANTED: &str = "expected a number of bytes, such as 4096, 64k, 1MiB or 2G";

@@ -1,12 +1,16 @@
 //! `smbeam user`: manages the file of users.
 
 mod add;
+mod app_password;
 mod arguments;
 mod disable;
 mod enable;
+mod group;
+mod import;
 mod ls;
 mod passwd;
 mod rm;
+mod rules;
 
 use clap::Subcommand;
 
@@ -29,6 +33,16 @@ pub(crate) enum Command {
     Rm(UserArguments),
     /// List the users.
     Ls(ls::Arguments),
+    /// Manage groups of users.
+    #[command(subcommand)]
+    Group(group::Command),
+    /// Manage additional passwords of users, such as one for each device.
+    #[command(subcommand)]
+    AppPassword(app_password::Command),
+    /// Show or change the rules for new passwords.
+    Rules(rules::Arguments),
+    /// Add the users of Samba with their passwords.
+    Import(import::Arguments),
 }
 
 /// Runs `smbeam user`.
@@ -40,5 +54,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Enable(user) => enable::run(user),
         Command::Rm(user) => rm::run(user),
         Command::Ls(arguments) => arguments.run(),
+        Command::Group(command) => group::run(command),
+        Command::AppPassword(command) => app_password::run(command),
+        Command::Rules(arguments) => arguments.run(),
+        Command::Import(arguments) => arguments.run(),
     }
 }
