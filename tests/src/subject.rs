@@ -142,6 +142,8 @@ pub struct Plan {
     pub server: toml::Table,
     /// The keys of smbeam's `[metrics]`; empty: no metrics.
     pub metrics: toml::Table,
+    /// More keys for smbeam's `[security]`.
+    pub security: toml::Table,
     /// More keys for smbeam's `[quic]`.
     pub quic: toml::Table,
     /// More lines for smbd's `[global]`; for comparisons.

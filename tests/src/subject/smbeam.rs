@@ -115,6 +115,7 @@ fn table(site: &Site<'_>) -> Table {
         security.insert("max_dialect".into(), dialect.into());
     }
     security.insert("failed_login_delay_ms".into(), FAILED_LOGIN_DELAY_MS.into());
+    security.extend(plan.security.clone());
     let mut limits = Table::new();
     for (name, value) in &plan.limits {
         limits.insert(
