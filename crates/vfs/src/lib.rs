@@ -15,6 +15,7 @@
 
 pub mod accounts;
 pub mod attributes;
+mod computed;
 pub mod copy;
 mod denial;
 mod direct_io_gate;
@@ -31,6 +32,7 @@ pub mod rights;
 mod security;
 mod table;
 
+pub use self::computed::computed_permissions;
 pub use self::denial::{Denial, DescriptorDenial, Permission};
 pub use self::direct_io_gate::DirectWriteGuard;
 

@@ -24,5 +24,9 @@ pub(crate) use fingerprint::{Permissions, fingerprint};
 pub(crate) use inherit::{Creator, inherited, with_default_list};
 pub(crate) use ntacl::{MAX_LEN as NTACL_MAX, NtAcl};
 pub(crate) use owners::Owners;
-pub(crate) use posix_acl::{ACCESS as ACCESS_LIST, DEFAULT as DEFAULT_LIST, PosixAcl};
+#[cfg(test)]
+pub(crate) use posix_acl::Entry as PosixEntry;
+pub(crate) use posix_acl::{
+    ACCESS as ACCESS_LIST, DEFAULT as DEFAULT_LIST, PosixAcl, Tag as PosixTag,
+};
 pub(crate) use unix::{approximate, approximate_default, describe, mode_of};
