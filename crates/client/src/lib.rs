@@ -133,6 +133,7 @@ mod fork;
 mod further_channels;
 mod interfaces;
 mod io;
+mod maximal_access;
 mod metadata;
 mod open;
 mod open_options;

@@ -12,6 +12,7 @@
 mod certificate;
 mod client_access;
 mod client_verification;
+mod described;
 mod error;
 mod fingerprint;
 mod name;
@@ -25,6 +26,7 @@ use std::sync::{Arc, LazyLock};
 use rustls::crypto::CryptoProvider;
 
 pub use client_access::{AccessLists, Identifier, IdentifierError};
+pub use described::{Described, Validity};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use name::{DistinguishedName, NameError};
