@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -97,6 +98,7 @@ impl Observer {
             pid: std::process::id(),
             config,
             since: seconds(self.since),
+            configured: self.shared.configured.load(Ordering::Relaxed),
             listening: listening.collect(),
             workers: self.shared.mailboxes().len(),
             totals,

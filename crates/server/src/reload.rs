@@ -120,6 +120,7 @@ impl Reloader {
             .map_err(|error| ReloadError::new(config, error))?;
         let restart = Changes::new(&state.started, config).needing_restart();
         state.applied = config.clone();
+        self.shared.note_configured();
         drop(state);
         self.shared.refresh_groups();
         self.shared.refresh_interfaces();

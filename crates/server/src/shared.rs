@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) placement: Arc<Placement>,
     /// The RDMA devices. Unset if the server does not listen for SMB Direct.
     pub(crate) rdma: OnceLock<RdmaDevices>,
+    /// Time in seconds since 1970 at which the configuration in effect was read.
+    pub(crate) configured: AtomicU64,
     /// Zero of the core's clock.
     pub(crate) started: Instant,
     /// The mailbox of each worker. Set before the first worker starts.
@@ -189,6 +191,13 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Notes that the configuration has been read and applied.
+    pub(crate) fn note_configured(&self) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let seconds = since.map_or(0, |since| since.as_secs());
+        self.configured.store(seconds, Ordering::Relaxed);
     }
 
     /// Current time, in the form that the core takes.

@@ -30,7 +30,7 @@ use crate::login_threads::LoginThreads;
 use crate::memory;
 use crate::message::Message;
 use crate::metrics;
-use crate::observer::Observer;
+use crate::observer::{self, Observer};
 use crate::placement::Placement;
 use crate::reload::Reloader;
 use crate::reserve::{Present, reserve};
@@ -256,6 +256,7 @@ pub(crate) fn shared(
         answer_bytes: answer_limit(pool_bytes(config)),
         placement: placement(config),
         rdma: std::sync::OnceLock::new(),
+        configured: observer::seconds(SystemTime::now()).into(),
         started,
         mailboxes: std::sync::OnceLock::new(),
         dropped_messages: 0.into(),

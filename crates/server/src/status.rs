@@ -60,6 +60,9 @@ pub struct ServerStatus {
     pub since: u64,
     /// Addresses that the server listens on.
     pub listening: Vec<ListeningStatus>,
+    /// Time in seconds since 1970 (UTC) at which the configuration in effect was read.
+    #[serde(default)]
+    pub configured: u64,
     /// Number of worker threads, which serve the connections.
     pub workers: usize,
     /// Totals of all connections since the start, also of closed ones.
