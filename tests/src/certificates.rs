@@ -50,6 +50,14 @@ impl Authority {
         self.issue("server", &wanted)
     }
 
+    /// A server's certificate for these names, which has expired.
+    pub fn expired_server(&self, names: &[&str]) -> Result<Files> {
+        let mut wanted = parameters(names, names[0])?;
+        wanted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        wanted.not_after = date_time_ymd(2021, 1, 1);
+        self.issue("server", &wanted)
+    }
+
     /// A client's certificate for a name.
     pub fn client(&self, name: &str) -> Result<Files> {
         let mut wanted = parameters(&[name], name)?;

@@ -101,7 +101,7 @@ mod tests {
         let sections: Vec<Section> = Section::all().collect();
         let documented: BTreeSet<&str> = sections.iter().map(|section| section.code).collect();
         assert_eq!(documented.len(), sections.len(), "a code has one section");
-        let codes: BTreeSet<&str> = smbeam_server::codes().into_iter().collect();
+        let codes: BTreeSet<&str> = crate::doctor::codes().into_iter().collect();
         let missing: Vec<_> = codes.difference(&documented).collect();
         let unknown: Vec<_> = documented.difference(&codes).collect();
         assert_eq!((missing, unknown), (Vec::new(), Vec::new()));

@@ -34,6 +34,22 @@ pub(crate) struct LocalServer {
 }
 
 impl ServerArguments {
+    /// The only running server.
+    pub(crate) fn of_any() -> Self {
+        Self {
+            socket: None,
+            config: None,
+        }
+    }
+
+    /// The server that was started with a configuration file.
+    pub(crate) fn of_config(file: &Path) -> Self {
+        Self {
+            socket: None,
+            config: Some(file.to_owned()),
+        }
+    }
+
     /// Finds the server.
     pub(crate) fn find(&self) -> Outcome<LocalServer> {
         match (&self.socket, &self.config) {

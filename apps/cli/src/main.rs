@@ -20,6 +20,7 @@ mod credentials;
 mod describe;
 mod descriptor;
 mod df;
+mod doctor;
 mod du;
 mod exit;
 mod explain;
@@ -195,6 +196,8 @@ enum Command {
     /// Check a configuration file, and manage named remotes.
     #[command(subcommand)]
     Config(config::Command),
+    /// Find the check that refuses a user, on this server or between this machine and a server.
+    Doctor(Box<doctor::Arguments>),
     /// Explain a reason code of the log of a server, such as login-wrong-password.
     Explain(explain::Arguments),
     /// Write a completion script for a shell.
@@ -291,6 +294,11 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => return serve::run(&arguments).into(),
         Command::User(command) => user::run(&command),
         Command::Config(command) => return config::run(&command).into(),
+        Command::Doctor(arguments) => {
+            let exit = doctor::run(&arguments);
+            connect::log_off();
+            return exit.into();
+        }
         Command::Explain(arguments) => return explain::run(&arguments).into(),
         Command::Completions(arguments) => {
             completions::run(&arguments, Cli::command());

@@ -312,7 +312,7 @@ fn check_emptied(old: &UserFile, new: &UserFile) -> Result<(), UserFileError> {
     }
 }
 
-fn guest_logins(config: &Config) -> GuestLogins {
+pub(crate) fn guest_logins(config: &Config) -> GuestLogins {
     let mut guest_shares = config.shares.iter().filter(|share| share.guest).peekable();
     if guest_shares.peek().is_none() {
         GuestLogins::Refused

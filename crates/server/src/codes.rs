@@ -9,6 +9,7 @@ use proto::server::ledger::Resource;
 use proto::violation::Violation;
 
 use crate::counters::{RefusedConnection, RefusedLogin, RefusedShare};
+use crate::doctor::Diagnosis;
 use crate::error::StartError;
 
 /// A closed set of reasons.
@@ -170,7 +171,7 @@ reasons! {
     }
 }
 
-/// Returns the codes of all reasons that the server logs.
+/// Returns the codes of all reasons that the server logs or the doctor finds on its machine.
 pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![vfs::identity::REFUSED_CODE];
     codes.extend(net::Refusal::ALL.map(net::Refusal::code));
@@ -183,6 +184,7 @@ pub fn codes() -> Vec<&'static str> {
         RefusedRequest::CODES,
         RefusedConfig::CODES,
         RefusedControl::CODES,
+        Diagnosis::CODES,
     ] {
         codes.extend(set);
     }

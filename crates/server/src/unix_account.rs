@@ -61,7 +61,13 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
     if !may_assume_identities() {
         return Ok(Arc::new(own()));
     }
-    let user = uzers::get_user_by_name(name).ok_or_else(|| AccountError::Unknown(name.into()))?;
+    token_of_account(name).ok_or_else(|| AccountError::Unknown(name.into()))
+}
+
+/// The rights of a Unix account, also if this process cannot take them on. `None` if the system has
+/// no such account.
+pub(crate) fn token_of_account(name: &str) -> Option<Arc<Token>> {
+    let user = uzers::get_user_by_name(name)?;
     let gid = user.primary_group_id();
     let groups = uzers::get_user_groups(name, gid).unwrap_or_default();
     let groups = groups
@@ -69,7 +75,7 @@ pub(crate) fn token(name: &str) -> Result<Arc<Token>, AccountError> {
         .map(uzers::Group::gid)
         .filter(|other| *other != gid)
         .collect();
-    Ok(Arc::new(Token::new(user.uid(), gid, groups)))
+    Some(Arc::new(Token::new(user.uid(), gid, groups)))
 }
 
 /// The rights of a Unix account, and the names of its groups, the primary group included. Without

@@ -33,6 +33,8 @@ use crate::observer;
 use crate::status::{self, ConnectionStatus};
 use crate::worker_context::WorkerContext;
 
+pub(crate) use self::report::refusal;
+
 /// One connection of a worker.
 pub(crate) struct Connection {
     /// The part of the connection that running operations use.

@@ -181,7 +181,7 @@ impl Explanation {
 }
 
 /// The refusal of a descriptor in words.
-fn refusal(denial: DescriptorDenial) -> String {
+pub(crate) fn refusal(denial: DescriptorDenial) -> String {
     let DescriptorDenial { rights, entry } = denial;
     let names = [
         (AccessMask::FILE_READ_DATA, "read"),

@@ -12,5 +12,6 @@ mod worker_counters;
 
 pub(crate) use counter::HistogramTotal;
 pub(crate) use load::{ConnectionKind, WorkerLoad};
-pub(crate) use reasons::{RefusedConnection, RefusedLogin, RefusedShare};
+pub use reasons::RefusedLogin;
+pub(crate) use reasons::{RefusedConnection, RefusedShare};
 pub(crate) use worker_counters::{CounterTotals, ShareTotals, StoreOperation, WorkerCounters};

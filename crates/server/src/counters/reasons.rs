@@ -7,7 +7,7 @@ use crate::reasons;
 
 reasons! {
     /// The reason of a refused login.
-    pub(crate) enum RefusedLogin {
+    pub enum RefusedLogin {
         /// No account has the name.
         UnknownUser = "login-unknown-user",
         /// The password is wrong.
