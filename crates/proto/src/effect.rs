@@ -7,7 +7,8 @@
 //!
 //! `server::Server` requests operations too, for objects of no connection; see its `timeout`.
 //!
-//! [`crate::account`] holds the look-ups of accounts, [`crate::file`] the file operations,
+//! [`crate::account`] holds the look-ups of accounts, [`crate::audit`] the events of the audit log,
+//! [`crate::file`] the file operations,
 //! [`crate::login`] the logins, [`crate::notice`] the messages between connections,
 //! [`crate::report`] the reports, [`crate::store`] the store, [`crate::violation`] the reasons to
 //! end a connection.
@@ -21,6 +22,7 @@ use wire::smbd::BufferDescriptorV1;
 use wire::{Command, Status};
 
 use crate::account::{AccountQuery, KnownAccount};
+use crate::audit;
 use crate::encryption::{FrameEncryption, Sign};
 use crate::file::{self, FileOp, LocalOpen, ShareId};
 use crate::id::{ConnectionId, OpId};
@@ -89,6 +91,8 @@ pub enum Effect {
     ArmServerTimer,
     /// Log this event for the administrator. The driver does not complete this effect.
     Report(Box<Report>),
+    /// Write this event to the audit log. The driver does not complete this effect.
+    Audit(Box<audit::Event>),
     /// Close the transport connection, for this reason. Frames of earlier effects still leave.
     Disconnect(Violation),
 }

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod account;
+pub mod audit;
 pub mod carrier;
 pub mod client;
 pub mod credit;

@@ -282,6 +282,8 @@ impl Host {
                 }
                 Ok(())
             }
+            // Shares of the simulation select nothing.
+            Effect::Audit(event) => unreachable!("no share selects {event:?}"),
             Effect::Release(token) => around.disk.take(token).map(drop),
             Effect::Notify(to, notice) => {
                 around.wishes.push(Wish::Notify(to, notice));

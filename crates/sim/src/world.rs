@@ -716,6 +716,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
             sync: SyncPolicy::default(),
             force_token: None,
             access_based_enumeration: false,
+            audit: Arc::default(),
             posix: true,
         })
     };

@@ -122,6 +122,7 @@ impl Rig {
             notify: true,
             sync: SyncPolicy::default(),
             access_based_enumeration: false,
+            audit: Arc::default(),
             posix: false,
             force_token: None,
         };

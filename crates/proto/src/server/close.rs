@@ -13,11 +13,13 @@ use wire::close::{CloseFlags, Request, Response};
 use wire::fscc::FileAction;
 use wire::{Guid, Status};
 
+use crate::audit::Event as AuditEvent;
 use crate::effect::{Effect, Effects, Outcome};
-use crate::file::{FileKey, FileOp, LocalOpen, Metadata, Operation};
+use crate::file::{self, FileKey, FileOp, LocalOpen, Metadata, Operation};
 use crate::id::OpId;
 use crate::path::SharePath;
 use crate::server::Server;
+use crate::server::audit;
 use crate::server::change_notify::of_name;
 use crate::server::context::{Context, Progress, Reply};
 use crate::server::fsa::Close;
@@ -25,6 +27,7 @@ use crate::server::notices::Notices;
 use crate::server::op_ids::OpIds;
 use crate::server::open::{Open, malformed, wire_attributes};
 use crate::server::operations::{Operations, Pending, Unlinked};
+use crate::server::session::Session;
 use crate::server::watch::Event;
 use crate::time::Now;
 
@@ -47,6 +50,8 @@ pub(crate) struct Unlinking {
     path: SharePath,
     close: Close,
     response: Response,
+    /// The event for the audit log.
+    event: Option<Box<AuditEvent>>,
 }
 
 /// Starts on a request.
@@ -88,10 +93,12 @@ impl Step {
                     path,
                     close,
                     response,
+                    event,
                 } = *unlinking;
                 context.server.files.forget(open.key, file, &path);
-                if let Ok(outcome) = outcome.expect_file() {
-                    outcome.expect_done();
+                let removal = outcome.expect_file().map(file::Outcome::expect_done);
+                audit::removed(event, &open.share, removal, context.effects);
+                if removal.is_ok() {
                     let entry = (&path, close.own_parent_lease);
                     let notices = removal_notices(context.server, context.now, &open, entry);
                     context.post(notices);
@@ -123,15 +130,23 @@ fn finish_request(
     open: Arc<Open>,
     response: Response,
 ) -> Progress<Step> {
-    let (mut close, notices) = leave(context.server, context.now, &open);
+    let session = context.session.clone();
+    let (mut close, notices) = leave(
+        context.server,
+        context.now,
+        &open,
+        Some(&session),
+        context.effects,
+    );
     context.post(notices);
     if let Some((file, path)) = close.unlink.take() {
         let step = Step::Unlink(Box::new(Unlinking {
-            open,
             file,
             path: path.clone(),
             close,
             response,
+            event: audit::deletion(&open, Some(&session), &path),
+            open,
         }));
         let operation = FileOp::OnOpen(file, Operation::Unlink { path });
         return context.wait(operation, step);
@@ -178,26 +193,55 @@ fn end_watches(server: &Server, open: &Open) -> Notices {
 /// Closes an open that is out of its session's table already: its tree, session or connection
 /// ended, and no request waits for it. \[MS-SMB2\] 3.3.4.17
 ///
-/// Returns the operations that close it.
+/// `session` has it closed. Returns the operations that close it.
 pub(crate) fn abandon(
     server: &Server,
     now: Now,
-    open: &Open,
+    (open, session): (&Open, &Session),
     op_ids: &mut OpIds,
     effects: &mut Effects,
-) -> Vec<OpId> {
-    let (mut close, notices) = leave(server, now, open);
+) -> Abandoned {
+    let (mut close, notices) = leave(server, now, open, Some(session), effects);
     close.notices.extend(notices);
+    let mut event = None;
     if let Some((_, path)) = &close.unlink {
+        event = audit::deletion(open, Some(session), path);
         let notices = removal_notices(server, now, open, (path, close.own_parent_lease));
         close.notices.extend(notices);
     }
-    finish(server, open.key, close, op_ids, effects)
+    let ops = finish(server, open.key, close, op_ids, effects);
+    // The removal is the first operation.
+    let deletion = event.and_then(|event| Some((*ops.first()?, event)));
+    Abandoned { ops, deletion }
 }
 
-/// The open leaves the table of open files. Returns also the notices of its watches and of a change
-/// of its entry in the directory.
-fn leave(server: &Server, now: Now, open: &Open) -> (Close, Notices) {
+/// The operations that close an open.
+pub(crate) struct Abandoned {
+    pub(crate) ops: Vec<OpId>,
+    /// The operation that removes the file, and the event of it for the audit log.
+    pub(crate) deletion: Option<(OpId, Box<AuditEvent>)>,
+}
+
+impl Abandoned {
+    /// Does not wait for the operations. The result of a removal is then not known.
+    pub(crate) fn detach(self, open: &Open, effects: &mut Effects) {
+        let event = self.deletion.map(|(_, event)| event);
+        audit::removed(event, &open.share, Err(Status::PENDING), effects);
+    }
+}
+
+/// The open leaves the table of open files: an event for the audit log. Returns also the notices of
+/// its watches and of a change of its entry in the directory.
+fn leave(
+    server: &Server,
+    now: Now,
+    open: &Open,
+    session: Option<&Session>,
+    effects: &mut Effects,
+) -> (Close, Notices) {
+    if let Some(event) = audit::closing(server, open, session) {
+        effects.push(Effect::Audit(Box::new(event)));
+    }
     let time = server.change_time(now);
     let mut close = server.files.close(open.key, open.file, time.deadline);
     let mut notices = end_watches(server, open);
@@ -230,7 +274,7 @@ impl Server {
     /// continues after the name of a deleted file is removed: it would otherwise open the deleted
     /// file.
     pub(crate) fn close(&self, now: Now, open: &Arc<Open>, effects: &mut Effects) {
-        let (mut close, notices) = leave(self, now, open);
+        let (mut close, notices) = leave(self, now, open, None, effects);
         close.notices.extend(notices);
         let mut operations = self.operations.lock();
         let Operations { op_ids, pending } = &mut *operations;
@@ -239,6 +283,7 @@ impl Server {
             let operation = Operation::Unlink { path: path.clone() };
             effects.push(Effect::File(op, FileOp::OnOpen(file, operation)));
             let unlinked = Unlinked {
+                event: audit::deletion(open, None, &path),
                 open: open.clone(),
                 file,
                 path,
@@ -256,7 +301,7 @@ impl Server {
         &self,
         now: Now,
         unlinked: Unlinked,
-        is_removed: bool,
+        removal: Result<(), Status>,
         effects: &mut Effects,
     ) {
         let Unlinked {
@@ -264,9 +309,11 @@ impl Server {
             file,
             path,
             close,
+            event,
         } = unlinked;
         self.files.forget(open.key, file, &path);
-        if is_removed {
+        audit::removed(event, &open.share, removal, effects);
+        if removal.is_ok() {
             let own = close.own_parent_lease;
             self.post(removal_notices(self, now, &open, (&path, own)), effects);
         }

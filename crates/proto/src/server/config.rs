@@ -10,6 +10,7 @@ use wire::Guid;
 use wire::dialect::Dialect;
 use wire::security::Sid;
 
+use crate::audit::Rules;
 use crate::file::ShareId;
 use crate::server::GmacChannels;
 use crate::server::hosts::HostRules;
@@ -55,6 +56,9 @@ pub struct Config {
     /// Otherwise messages that must be encrypted are encrypted again within QUIC. Default: false.
     /// \[MS-SMB2\] 2.2.3.1.5
     pub transport_security: bool,
+    /// Whether logins, log-offs and TREE_CONNECTs to unknown shares are events of the audit log.
+    /// Default: false.
+    pub audit: bool,
     /// Whether a session may use several connections. Default: true. \[MS-SMB2\] 3.3.1.5,
     /// IsMultiChannelCapable
     pub multichannel: bool,
@@ -215,6 +219,7 @@ impl Default for Config {
             signing_required: false,
             encryption_required: false,
             transport_security: false,
+            audit: false,
             multichannel: true,
             ciphers: CIPHER_PREFERENCE.to_vec(),
             gmac_channels: GmacChannels::default(),
@@ -301,6 +306,9 @@ pub struct Share {
     /// Whether listings leave out files that the user may not read. The file system does it; the
     /// server reports it to clients. \[MS-SMB2\] 2.2.10, ACCESS_BASED_DIRECTORY_ENUM
     pub access_based_enumeration: bool,
+    /// The operations that are events of the audit log. The driver may change them at any time:
+    /// they apply to later requests, also of present tree connects.
+    pub audit: Arc<Rules>,
     /// Whether clients may use the SMB3 POSIX extensions in the share: exact names, Unix modes and
     /// owners, POSIX deletion and rename. The server offers them if any share has them.
     pub posix: bool,

@@ -21,6 +21,7 @@ use crate::id::{ConnectionId, OpId};
 use crate::path::SharePath;
 use crate::report::{AccessDenied, NeededAccess, Report};
 use crate::server::Server;
+use crate::server::audit::Draft;
 use crate::server::config::Config;
 use crate::server::fsa::caching::BreakWait;
 use crate::server::notices::{Notices, Waiter};
@@ -75,6 +76,8 @@ pub(crate) struct Context<'a> {
     pub(crate) invalidate: &'a mut Option<u32>,
     /// Bytes of the file that the request read or wrote, for statistics.
     pub(crate) transferred: &'a mut u32,
+    /// The event of the request for the audit log, if its share may select it.
+    pub(crate) audit: &'a mut Option<Box<Draft>>,
     /// Whether a session may have several connections: NEGOTIATE said so.
     pub(crate) has_multichannel: bool,
     /// Whether the client may use the SMB3 POSIX extensions, in the shares that have them.

@@ -100,6 +100,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     if let Some(reconnect) = Reconnect::find(&request.contexts, context.dialect)? {
         return reconnect::begin(context, &request, reconnect);
     }
+    context.audit_create(&request);
     let mut wanted = Wanted::new(&request, &context.tree, &context.token(), context.has_posix)?;
     if let Some(progress) = replayed::begin(context, &mut wanted)? {
         return Ok(progress);
@@ -306,6 +307,8 @@ impl Entered {
             has_readers,
             locks,
             position: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
             is_modified: AtomicBool::new(false),
             kept_write_time: AtomicU64::new(0),
             mode: initial_mode(self.wanted.options),
@@ -347,6 +350,7 @@ fn finish(context: &mut Context<'_>, entered: &Entered) -> Result<Progress<Step>
     }
     *context.related_open = RelatedOpen::Open(open.id);
     report(context, entered, &open);
+    context.audit_opened(&open, &entered.opened.path, entered.action());
     let known = CompletedCreate {
         session: context.session.id,
         file_id: open.id,

@@ -22,6 +22,7 @@ mod account_changes;
 mod accounts;
 mod administration;
 mod app_instances;
+mod audit;
 mod channel;
 mod channel_sequence;
 mod connection;

@@ -50,6 +50,10 @@ pub(crate) struct Open {
     /// The settable flags of FileModeInformation: WRITE_THROUGH and SEQUENTIAL_ONLY. Not in the
     /// state: every WRITE reads it.
     pub(crate) mode: AtomicU32,
+    /// Bytes that were read through it, while the audit rules of its share selected anything.
+    pub(crate) bytes_read: AtomicU64,
+    /// The same for written bytes.
+    pub(crate) bytes_written: AtomicU64,
     /// Whether data were written through it.
     pub(crate) is_modified: AtomicBool,
     /// The time of the last write that writes through this open do not change; 0 if they do. Not in

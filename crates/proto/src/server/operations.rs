@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
+use crate::audit::Event;
 use crate::file::LocalOpen;
 use crate::id::OpId;
 use crate::path::SharePath;
@@ -26,6 +27,8 @@ pub(crate) struct Unlinked {
     pub(crate) file: LocalOpen,
     pub(crate) path: SharePath,
     pub(crate) close: Close,
+    /// The event of the removal for the audit log.
+    pub(crate) event: Option<Box<Event>>,
 }
 
 /// An operation in progress.

@@ -109,6 +109,7 @@ impl Step {
         let position = self.offset.saturating_add(u64::from(len));
         self.open.position.store(position, Ordering::Relaxed);
         *context.transferred = len;
+        context.count_read(&self.open, len.into());
         Ok(Progress::Done(match payload {
             Some(payload) => answer(payload),
             None => placed(len),

@@ -52,6 +52,7 @@ use crate::notice::Notice;
 use crate::path::SharePath;
 use crate::report::Report;
 use crate::server::Server;
+use crate::server::audit::Draft;
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::config::{Config, Limits, Share, ShareKind, SyncPolicy};
 use crate::server::context::{Body, Context, Progress, RelatedOpen, Reply};
@@ -99,6 +100,7 @@ pub(crate) struct World {
     pub(crate) notices: Vec<Notice>,
     /// Reports of handlers.
     pub(crate) reports: Vec<Report>,
+    draft: Option<Box<Draft>>,
     pub(crate) carrier: Carrier,
     /// Whether the next request is encrypted.
     pub(crate) is_encrypted: bool,
@@ -159,6 +161,7 @@ impl World {
             lock_waits: Arc::default(),
             notices: Vec::new(),
             reports: Vec::new(),
+            draft: None,
             carrier: Carrier::TCP,
             is_encrypted: false,
             invalidate: None,
@@ -267,6 +270,7 @@ impl World {
             is_encrypted: self.is_encrypted,
             invalidate: &mut self.invalidate,
             transferred: &mut self.transferred,
+            audit: &mut self.draft,
             frame_offset: self.frame_offset,
             related_open: &mut self.related,
             has_multichannel: self.has_multichannel,
@@ -409,6 +413,7 @@ pub(crate) fn disk_share() -> Share {
         guest: false,
         force_token: None,
         access_based_enumeration: false,
+        audit: Arc::default(),
         posix: true,
     }
 }

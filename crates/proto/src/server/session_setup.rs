@@ -12,8 +12,9 @@ use wire::dialect::{Dialect, SecurityMode};
 use wire::session_setup::{Request, RequestFlags, Response, SessionFlags};
 use wire::{Header, SessionId, Status};
 
+use crate::audit::{Action, Event};
 use crate::effect::{Effect, Effects, Outcome};
-use crate::login::{Accepted, AccountKind, Authenticate, Authenticated, ConversationId};
+use crate::login::{Accepted, Account, AccountKind, Authenticate, Authenticated, ConversationId};
 use crate::report::{LoginRefusal, Report};
 use crate::server::channel::{Channel, ChannelList};
 use crate::server::connection::Connection;
@@ -220,11 +221,13 @@ impl Connection {
             match self.session_of(now, request, &login, (accepted, security_mode), effects) {
                 Ok(session) => session,
                 Err(refusal) => {
+                    self.audit_login(None, &account, Some(refusal), effects);
                     let report = Report::LoginRefused(account, refusal);
                     effects.push(Effect::Report(Box::new(report)));
                     return Err(refusal.status());
                 }
             };
+        self.audit_login(Some(id), &account, None, effects);
         effects.push(Effect::Report(Box::new(Report::LoggedIn(account))));
         // [MS-SMB2] 3.3.5.5.3: the last answer of a login is signed, even if the session needs no
         // signing.
@@ -232,6 +235,21 @@ impl Connection {
         request.session = Some(session.clone());
         let flags = self.session_flags(&session);
         Ok(Flow::Done(reply(Status::SUCCESS, flags, &accepted.token)))
+    }
+
+    /// Makes the event of a login for the audit log.
+    fn audit_login(
+        &self,
+        session: Option<SessionId>,
+        account: &Account,
+        refusal: Option<LoginRefusal>,
+        effects: &mut Effects,
+    ) {
+        if self.server.settings().audit {
+            let mut event = Event::new(session, account, Action::LogIn { refusal });
+            event.status = refusal.map_or(Status::SUCCESS, LoginRefusal::status);
+            effects.push(Effect::Audit(Box::new(event)));
+        }
     }
 
     /// The session of a login: a new one, the renewed one, or the one that the connection joins.

@@ -53,6 +53,7 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
     let length = u32::try_from(request.buffer.len()).unwrap_or(u32::MAX);
     context.check_charge(length)?;
     let open = context.open(request.file_id)?;
+    context.audit_set_info(&open, &request);
     if length > context.max_transact() {
         return Err(Status::INVALID_PARAMETER);
     }

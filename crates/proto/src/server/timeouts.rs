@@ -5,7 +5,7 @@
 //! into a connection may make the next timeout earlier; it then requests
 //! [`Effect::ArmServerTimer`], and the thread of that connection notifies the driver of the server.
 //!
-//! The server requests [`Effect::File`] and [`Effect::Notify`]. Its driver performs
+//! The server requests [`Effect::File`], [`Effect::Notify`] and [`Effect::Audit`]. Its driver performs
 //! [`Effect::Store`] too, for state that must survive a restart.
 
 use alloc::sync::Arc;
@@ -58,8 +58,8 @@ impl Server {
             // The open is closed in any case.
             Some(Pending::Close) => drop(outcome),
             Some(Pending::Unlink(unlinked)) => {
-                let is_removed = outcome.expect_file().is_ok();
-                self.unlinked(now, *unlinked, is_removed, effects);
+                let removal = outcome.expect_file().map(drop);
+                self.unlinked(now, *unlinked, removal, effects);
             }
             None => panic!("{op:?} of the server is not in progress"),
         }

@@ -14,10 +14,12 @@ use wire::tree_connect::{Request, Response, ShareCapabilities, ShareFlags, Share
 use wire::upcase::is_same_name;
 use wire::{Status, TreeId};
 
+use crate::audit::{Action, Operation};
 use crate::effect::{Effect, Effects, Outcome};
 use crate::file::FileOp;
 use crate::login::Account;
 use crate::report::{Report, ShareRefusal};
+use crate::server::audit::{self, Draft};
 use crate::server::config::{Share, ShareKind};
 use crate::server::connection::Connection;
 use crate::server::connection::task::{self, Flow, Task, Then};
@@ -50,12 +52,18 @@ impl Connection {
             return Ok(Flow::End(Violation::NotSigned(session.id)));
         }
         let path = connect.path.decode().ok_or(Status::BAD_NETWORK_NAME)?;
-        let share = self.find_share(share_name(&path))?;
+        let share = self.find_share(&session, share_name(&path), effects)?;
         request.share = Some(share.id);
+        if share.audit.selection().has_any(Operation::Connect) {
+            let action = Action::Connect { refusal: None };
+            request.audit = Some(Draft::new(&session, &share, action));
+        }
         if let Err(refusal) = self.check_entry(&share, &session) {
             let account = session.state.lock().account.clone();
             let report = Report::ShareRefused(account, share.name.clone(), refusal);
             effects.push(Effect::Report(Box::new(report)));
+            let draft = request.audit.iter_mut();
+            draft.for_each(|draft| draft.refuse(refusal));
             return Err(Status::ACCESS_DENIED);
         }
         if share.kind == ShareKind::Pipe {
@@ -100,8 +108,17 @@ impl Connection {
         Ok(Flow::Done(reply(&tree, self.must_encrypt(encrypt))))
     }
 
-    fn find_share(&self, name: &str) -> Result<Arc<Share>, Status> {
-        self.server.find_share(name).ok_or(Status::BAD_NETWORK_NAME)
+    fn find_share(
+        &self,
+        session: &Session,
+        name: &str,
+        effects: &mut Effects,
+    ) -> Result<Arc<Share>, Status> {
+        let found = self.server.find_share(name);
+        if found.is_none() && self.server.settings().audit {
+            audit::unknown_share(session, name, effects);
+        }
+        found.ok_or(Status::BAD_NETWORK_NAME)
     }
 
     /// Whether the user of the session may enter the share.

@@ -264,6 +264,7 @@ impl Step {
 /// A WRITE does not move the file position, as with Windows and Samba; smb-rs checks this.
 fn written(context: &mut Context<'_>, open: &Open, count: u32) -> Progress<Step> {
     *context.transferred = count;
+    context.count_written(open, count.into());
     match report(context, open) {
         None => done(count),
         Some(restore) => {

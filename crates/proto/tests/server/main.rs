@@ -13,6 +13,7 @@ mod harness;
 mod administrators_end_sessions_and_opens;
 mod answers_describe_their_requests;
 mod application_instances_move;
+mod audited_shares_describe_operations;
 mod binding_needs_key_and_user;
 mod change_notify_misses_no_change;
 mod change_notify_reports_changes;

@@ -147,6 +147,7 @@ fn server() -> std::sync::Arc<Server> {
         guest: true,
         force_token: None,
         access_based_enumeration: false,
+        audit: std::sync::Arc::default(),
         posix: false,
     };
     let config = Config {

@@ -84,8 +84,9 @@ fn an_abandoned_open_does_what_a_close_does() {
     let open = world.session.opens.lock().remove(&id.volatile);
     let open = open.expect("it is open");
     let (mut effects, mut op_ids) = (Effects::new(), OpIds::default());
-    let ops = super::abandon(&world.server, now(), &open, &mut op_ids, &mut effects);
-    assert_eq!(ops.len(), 2);
+    let closed = (&*open, &*world.session);
+    let abandoned = super::abandon(&world.server, now(), closed, &mut op_ids, &mut effects);
+    assert_eq!(abandoned.ops.len(), 2);
     assert!(alloc::format!("{:?}", effects.pop()).contains("Unlink"));
     assert!(alloc::format!("{:?}", effects.pop()).contains("Close"));
     assert!(effects.is_empty());

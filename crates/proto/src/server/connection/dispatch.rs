@@ -112,6 +112,7 @@ impl Connection {
             outstanding: &mut request.outstanding,
             invalidate: &mut request.invalidate,
             transferred: &mut request.transferred,
+            audit: &mut request.audit,
             frame_offset,
             related_open: &mut task.chain.open,
             has_multichannel,

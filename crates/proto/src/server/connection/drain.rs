@@ -2,6 +2,7 @@
 //! opens are closed, and then the request that ends the object continues. \[MS-SMB2\] 3.3.4.8,
 //! 3.3.5.6, 3.3.5.8, 3.3.7.1
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,10 +12,13 @@ use wire::{Command, SessionId, Status, TreeId};
 use super::Connection;
 use super::task::TaskId;
 use super::waits::Waiter;
+use crate::audit::{Action, Event};
 use crate::effect::{Effect, Effects, Outcome};
 use crate::id::OpId;
 use crate::notice::Notice;
-use crate::server::close;
+use crate::server::audit;
+use crate::server::close::{self, Abandoned};
+use crate::server::config::Share;
 use crate::server::notices::Notices;
 use crate::server::open::Open;
 use crate::server::session::Session;
@@ -47,12 +51,16 @@ enum Stage {
 
 /// The drains of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Drains(BTreeMap<DrainId, Drain>);
+pub(super) struct Drains {
+    drains: BTreeMap<DrainId, Drain>,
+    /// The operations that remove files, with the share and the event for the audit log.
+    deletions: BTreeMap<OpId, (Arc<Share>, Box<Event>)>,
+}
 
 impl Drains {
     /// Whether nothing is being closed.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.drains.is_empty()
     }
 }
 
@@ -116,19 +124,19 @@ impl Connection {
             stage: Stage::Busy,
             after,
         };
-        self.drains.0.insert(id, drain);
+        self.drains.drains.insert(id, drain);
     }
 
     /// Advances each drain. Returns whether one ended, because others may then advance further.
     pub(super) fn advance_drains(&mut self, now: Now, effects: &mut Effects) -> bool {
-        let ids: Vec<DrainId> = self.drains.0.keys().copied().collect();
+        let ids: Vec<DrainId> = self.drains.drains.keys().copied().collect();
         let mut has_ended = false;
         for id in ids {
             self.end_parked(now, id, effects);
             self.close_opens(now, id, effects);
             let is_done = |drain: &Drain| matches!(drain.stage, Stage::Closing(0) | Stage::Left);
-            if self.drains.0.get(&id).is_some_and(is_done) {
-                let drain = self.drains.0.remove(&id).expect("it was just seen");
+            if self.drains.drains.get(&id).is_some_and(is_done) {
+                let drain = self.drains.drains.remove(&id).expect("it was just seen");
                 self.go_on(now, &drain, effects);
                 has_ended = true;
             }
@@ -137,8 +145,17 @@ impl Connection {
     }
 
     /// An operation that closes something is done.
-    pub(super) fn drained_one(&mut self, id: DrainId) {
-        let drain = self.drains.0.get_mut(&id);
+    pub(super) fn drained_one(
+        &mut self,
+        id: DrainId,
+        (op, outcome): (OpId, Outcome),
+        effects: &mut Effects,
+    ) {
+        if let Some((share, event)) = self.drains.deletions.remove(&op) {
+            let removal = outcome.expect_file().map(drop);
+            audit::removed(Some(event), &share, removal, effects);
+        }
+        let drain = self.drains.drains.get_mut(&id);
         if let Some(Stage::Closing(left)) = drain.map(|drain| &mut drain.stage) {
             *left -= 1;
         }
@@ -146,7 +163,7 @@ impl Connection {
 
     /// Closes the opens, if no request acts on them any more.
     fn close_opens(&mut self, now: Now, id: DrainId, effects: &mut Effects) {
-        let Some(drain) = self.drains.0.get(&id) else {
+        let Some(drain) = self.drains.drains.get(&id) else {
             return;
         };
         let (session, tree) = (drain.session.clone(), drain.tree);
@@ -154,7 +171,7 @@ impl Connection {
             return;
         }
         if tree.is_none() && !session.channels.leave(self.id) {
-            let drain = self.drains.0.get_mut(&id).expect("it was just seen");
+            let drain = self.drains.drains.get_mut(&id).expect("it was just seen");
             drain.stage = Stage::Left;
             return;
         }
@@ -168,19 +185,26 @@ impl Connection {
             if is_kept || taken.is_none() {
                 continue;
             }
-            let ops = close::abandon(&self.server, now, &open, self.waits.op_ids(), effects);
+            let closed = (&*open, &*session);
+            let abandoned = close::abandon(&self.server, now, closed, self.waits.op_ids(), effects);
+            let Abandoned { ops, deletion } = abandoned;
             count += ops.len();
+            if let Some((op, event)) = deletion {
+                self.drains
+                    .deletions
+                    .insert(op, (open.share.clone(), event));
+            }
             for op in ops {
                 self.waits.insert(op, Waiter::Drain(id));
             }
         }
-        let drain = self.drains.0.get_mut(&id).expect("it was just seen");
+        let drain = self.drains.drains.get_mut(&id).expect("it was just seen");
         drain.stage = Stage::Closing(count);
     }
 
     /// Cancels requests that wait for an oplock break: an ending object does not wait for it.
     fn end_parked(&mut self, now: Now, id: DrainId, effects: &mut Effects) {
-        let Some(drain) = self.drains.0.get(&id) else {
+        let Some(drain) = self.drains.drains.get(&id) else {
             return;
         };
         let (session, tree) = (drain.session.id, drain.tree);
@@ -210,6 +234,11 @@ impl Connection {
             return;
         }
         let id = drain.session.id;
+        if self.server.settings().audit {
+            let account = drain.session.state.lock().account.clone();
+            let event = Event::new(Some(id), &account, Action::LogOff);
+            effects.push(Effect::Audit(Box::new(event)));
+        }
         let mut notices = Notices::new();
         self.server.disconnected.lock().finish(id, &mut notices);
         self.server.post(notices, effects);

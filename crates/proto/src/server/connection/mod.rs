@@ -202,7 +202,7 @@ impl Connection {
     pub fn complete(&mut self, now: Now, op: OpId, outcome: Outcome, effects: &mut Effects) {
         match self.waits.complete(op) {
             Some(Waiter::Task(task)) => self.resume(now, task, outcome, effects),
-            Some(Waiter::Drain(drain)) => self.drained_one(drain),
+            Some(Waiter::Drain(drain)) => self.drained_one(drain, (op, outcome), effects),
             None => discard(&outcome, effects),
         }
         self.settle(now, effects);

@@ -1,6 +1,7 @@
 //! A frame in processing: its members run one after the other, and each may wait.
 //! \[MS-SMB2\] 3.3.5.2.7
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -15,6 +16,7 @@ use super::waits::Waiter;
 use crate::effect::{AnsweredRequest, Effects, Outcome};
 use crate::file::ShareId;
 use crate::id::OpId;
+use crate::server::audit::Draft;
 use crate::server::config::Share;
 use crate::server::context::{Body, Parked, Progress, RelatedOpen, Reply};
 use crate::server::outstanding_request::OutstandingRequest;
@@ -76,6 +78,8 @@ pub(in crate::server) struct Request {
     pub(in crate::server) share: Option<ShareId>,
     /// Bytes of the file that it read or wrote.
     pub(super) transferred: u32,
+    /// Its event for the audit log, if its share may select it.
+    pub(in crate::server) audit: Option<Box<Draft>>,
     /// Time at which the request started.
     pub(super) started: Instant,
 }
@@ -257,7 +261,7 @@ impl Connection {
         &mut self,
         now: Now,
         task: &mut Task,
-        request: Request,
+        mut request: Request,
         flow: Result<Flow, Status>,
         effects: &mut Effects,
     ) -> bool {
@@ -292,6 +296,7 @@ impl Connection {
             }
             Ok(Flow::Silence) => true,
             Ok(Flow::Done(reply)) => {
+                request.audit_result(reply.status, effects);
                 task.answers.push(Answer::new(now.instant, request, reply));
                 !self.is_over
             }
@@ -300,6 +305,7 @@ impl Connection {
                     // [MS-SMB2] 3.3.5.2.7.2: related members fail with the same status.
                     task.chain.open = RelatedOpen::Failed(status);
                 }
+                request.audit_result(status, effects);
                 let body = Body::Error;
                 let answer = Answer::new(now.instant, request, Reply { status, body });
                 task.answers.push(answer);
@@ -354,7 +360,15 @@ impl Request {
             invalidate: None,
             share: None,
             transferred: 0,
+            audit: None,
             started,
+        }
+    }
+
+    /// Makes its event for the audit log.
+    fn audit_result(&mut self, status: Status, effects: &mut Effects) {
+        if let Some(draft) = self.audit.take() {
+            draft.finish(status, effects);
         }
     }
 

@@ -54,8 +54,12 @@ fn end(context: &mut Context<'_>, found: &InstanceOpen) {
     let session = server.files.session_of(found.key, found.file);
     let session = session.and_then(|id| server.sessions.lock().get(id).cloned());
     let taken = session.and_then(|session| session.opens.lock().remove(&found.id.volatile));
+    let session = context.session.clone();
     // Only the request that takes the open out of its table closes it.
     if let Some(open) = taken {
-        close::abandon(server, context.now, &open, context.op_ids, context.effects);
+        let closed = (&*open, &*session);
+        let abandoned =
+            close::abandon(server, context.now, closed, context.op_ids, context.effects);
+        abandoned.detach(&open, context.effects);
     }
 }

@@ -299,7 +299,9 @@ fn reclaim(context: &mut Context<'_>, open: &Arc<Open>) -> Result<(), Status> {
         // The session has ended meanwhile. The client may try again.
         let (session, effects) = (&*context.session, &mut *context.effects);
         if !server.keep(context.now, session, open, effects) {
-            close::abandon(server, context.now, open, context.op_ids, context.effects);
+            let closed = (&**open, session);
+            let abandoned = close::abandon(server, context.now, closed, context.op_ids, effects);
+            abandoned.detach(open, effects);
         }
     }
     registered

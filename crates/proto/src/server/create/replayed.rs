@@ -71,6 +71,8 @@ pub(super) fn begin(
         asked: wanted.asked.clone(),
         level: Some(wanted.oplock),
     };
+    // The first try is an event.
+    *context.audit = None;
     Ok(Some(replayed.stat(context)))
 }
 
@@ -174,7 +176,9 @@ impl Replayed {
         let (server, session) = (context.server, &*context.session);
         let (now, effects) = (context.now, &mut *context.effects);
         if !may_wait || !server.keep(now, session, &open, effects) {
-            close::abandon(server, now, &open, context.op_ids, effects);
+            let closed = (&*open, session);
+            let abandoned = close::abandon(server, now, closed, context.op_ids, effects);
+            abandoned.detach(&open, effects);
         }
     }
 }

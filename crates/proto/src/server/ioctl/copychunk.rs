@@ -161,6 +161,8 @@ impl Step {
             Err(status) => return Ok(self.end(context, status)),
         };
         self.copied.total_bytes_written += count;
+        context.count_read(&self.source, count.into());
+        context.count_written(&self.target, count.into());
         if status != Status::SUCCESS {
             self.copied.chunk_bytes_written = count;
             return Ok(self.end(context, status));

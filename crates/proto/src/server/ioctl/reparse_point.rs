@@ -79,6 +79,7 @@ fn changed<'a>(
     request: &Request<'a>,
 ) -> Result<(Arc<Open>, ReparsePoint<'a>), Status> {
     let open = context.open(request.file_id)?;
+    context.audit_reparse(&open);
     open.authorize(Need::Right(CHANGES))?;
     // A reparse point belongs to the file. smbtorture smb2.ioctl-on-stream
     if open.is_named_stream() {

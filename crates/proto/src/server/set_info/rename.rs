@@ -326,6 +326,7 @@ impl Step {
                 let files = &context.server.files;
                 files.rename(key, file.share, &self.from, &path);
                 self.report_rename(context, &path);
+                context.audit_renamed(&path);
                 Ok(done())
             }
             Stage::Change => {
@@ -391,6 +392,7 @@ impl Step {
         if self.replace == Replace::Nothing {
             return Err(Status::OBJECT_NAME_COLLISION);
         }
+        context.audit_replaces();
         if self.replace == Replace::Posix {
             return self.replace_posix(context, found);
         }

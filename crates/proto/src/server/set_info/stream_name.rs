@@ -78,6 +78,7 @@ impl Step {
         context.report_at(&open, FileAction::REMOVED, filter, &from);
         let path = from.with_stream(Some(to));
         context.report_at(&open, FileAction::ADDED, filter, &path);
+        context.audit_renamed(&path);
         Ok(done())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::account::{AccountQuery, KnownAccount};
+use proto::audit::Event;
 use proto::carrier::Carrier;
 use proto::effect::{
     AnsweredRequest, Delivery, Effect, Effects, Inbound, Outbound, Outcome, ReadPlan, WriteData,
@@ -67,6 +68,8 @@ pub(crate) struct Rig {
     pub(crate) invalidated: Vec<u32>,
     /// Reports of all connections.
     pub(crate) reports: Vec<Report>,
+    /// Events of all connections and of the server for the audit log.
+    pub(crate) audited: Vec<Event>,
     /// The answered requests of all connections, as the statistics of a driver have them.
     pub(crate) answered: Vec<AnsweredRequest>,
 }
@@ -107,6 +110,7 @@ pub(crate) fn share(name: &str) -> Share {
         guest: false,
         force_token: None,
         access_based_enumeration: false,
+        audit: Arc::default(),
         posix: true,
     }
 }
@@ -152,6 +156,7 @@ impl Rig {
             memory: Memory::default(),
             invalidated: Vec::new(),
             reports: Vec::new(),
+            audited: Vec::new(),
             answered: Vec::new(),
         }
     }
@@ -240,6 +245,7 @@ impl Rig {
                     server.complete(now, op, outcome, &mut effects);
                 }
                 Effect::Notify(to, notice) => self.notices.push_back((to, notice)),
+                Effect::Audit(event) => self.audited.push(*event),
                 Effect::ArmServerTimer => {}
                 other => panic!("the server requests no {other:?}"),
             }
@@ -380,6 +386,7 @@ impl Rig {
                 // `pass` reads the next timeout of the server.
                 Effect::ArmServerTimer => {}
                 Effect::Report(report) => self.reports.push(*report),
+                Effect::Audit(event) => self.audited.push(*event),
                 Effect::Authenticate(op, leg) => self.finish(id, op, verdict(&leg, self.revision)),
                 Effect::EndConversation(_) => self.ended_conversations += 1,
                 Effect::Cancel(op) => {
