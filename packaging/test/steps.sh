@@ -99,9 +99,9 @@ use_server() {
     kill "$client" 2> /dev/null || true
 
     say 'read the audit log'
-    wait_for grep -q '"operation":"create"' "$audit"
-    expect '"user":"alice"' grep '"operation":"create"' "$audit"
-    expect '"outcome":"(failure|denied|failed)"' grep '"operation":"login"' "$audit"
+    wait_for grep -q '"event":"create"' "$audit"
+    expect '"user":"alice"' grep '"event":"create"' "$audit"
+    expect '"outcome":"(denied|failed)"' grep '"event":"login"' "$audit"
 
     say 'reload with a broken file'
     printf '[[share]]\nname = "more"\npth = "%s"\n' "$path" > "$more/more.toml"

@@ -149,7 +149,8 @@ fn of_start(error: &StartError) -> Exit {
     match error {
         StartError::Share { error, .. }
         | StartError::Listen { error, .. }
-        | StartError::Metrics { error, .. } => exit_of_io(error),
+        | StartError::Metrics { error, .. }
+        | StartError::Audit { error, .. } => exit_of_io(error),
         StartError::Account { .. } | StartError::SidMap(_) | StartError::Certificate(_) => {
             Exit::Usage
         }

@@ -71,7 +71,7 @@ fn shares(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-fn is_hidden(kind: ShareType) -> bool {
+pub(crate) fn is_hidden(kind: ShareType) -> bool {
     kind.contains(ShareType::SPECIAL) || kind.kind() == ShareType::IPC
 }
 

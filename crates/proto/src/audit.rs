@@ -1,7 +1,7 @@
 //! Audit: what clients do in shares, for administrators.
 //!
-//! A share selects operations by their outcome ([`Selection`]). The core makes an [`Event`] for each
-//! selected one. The driver writes it to the audit log; no client receives it.
+//! A share selects operations by their outcome ([`Selection`]). The core makes an [`Event`] for
+//! each selected one. The driver writes it to the audit log; no client receives it.
 
 use alloc::string::String;
 use alloc::vec::Vec;

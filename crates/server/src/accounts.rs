@@ -255,13 +255,7 @@ impl Accounts {
     /// The names of the groups of an account: those of the user file, and those of its Unix account
     /// (`unix`). A group of the user file hides the Unix group of the same name.
     pub(crate) fn groups(&self, account: &str, unix: Vec<String>) -> Arc<[String]> {
-        let users = self.lock().source.users();
-        let of_file = users.groups().filter(|group| group.has(account));
-        let of_file = of_file.map(|group| group.name.clone());
-        let of_unix = unix
-            .into_iter()
-            .filter(|name| users.find_group(name).is_none());
-        of_file.chain(of_unix).collect()
+        group_names(&self.lock().source.users(), account, unix)
     }
 
     /// The accounts from the last read of the user file.
@@ -272,6 +266,15 @@ impl Accounts {
     fn lock(&self) -> MutexGuard<'_, VersionedUsers> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The names of the groups of an account; see [`Accounts::groups`].
+pub(crate) fn group_names(users: &Users, account: &str, unix: Vec<String>) -> Arc<[String]> {
+    let of_file = users.groups().filter(|group| group.has(account));
+    let of_file = of_file.map(|group| group.name.clone());
+    let of_unix = unix.into_iter();
+    let of_unix = of_unix.filter(|name| users.find_group(name).is_none());
+    of_file.chain(of_unix).collect()
 }
 
 /// Reads the user file again if it has changed. An invalid or missing file does not lock anyone

@@ -150,6 +150,8 @@ reasons! {
         SidMap = "config-sid-map",
         /// The HTTP server for metrics cannot be set up.
         Metrics = "config-metrics",
+        /// The audit log cannot be opened.
+        Audit = "config-audit",
         /// QUIC cannot be set up.
         Quic = "config-quic",
         /// I/O cannot be set up.
@@ -249,6 +251,7 @@ impl StartError {
             Self::Users(_) => RefusedConfig::Users,
             Self::SidMap(_) => RefusedConfig::SidMap,
             Self::Metrics { .. } => RefusedConfig::Metrics,
+            Self::Audit { .. } => RefusedConfig::Audit,
             Self::Quic(_) => RefusedConfig::Quic,
             Self::Ring(_) => RefusedConfig::Io,
             Self::Thread(_) => RefusedConfig::Thread,

@@ -1,6 +1,8 @@
 //! `smbeam.toml`: the configuration of a server. Errors name the key and the line.
 
 mod access;
+mod alias;
+mod audit;
 mod changes;
 mod effective;
 mod error;
@@ -41,6 +43,7 @@ use toml::Spanned;
 use crate::interfaces::Entry;
 
 pub(crate) use self::access::{host_rules, principal, share_users};
+pub use self::audit::{AuditChoice, AuditSection, AuditTarget};
 pub use self::changes::Changes;
 pub use self::effective::EffectiveValue;
 pub use self::error::ConfigError;
@@ -49,7 +52,7 @@ pub use self::layers::Layers;
 pub use self::levels::Levels;
 pub use self::limits::LimitsSection;
 pub use self::listen::ListenAddress;
-pub use self::log::{LogFormat, LogSection};
+pub use self::log::{LogFormat, LogSection, LogTarget};
 pub use self::metrics::{MetricsSection, Token};
 pub use self::rdma::{RdmaProvider, RdmaSection};
 pub use self::schema::{Key, Kind, keys, schema};
@@ -70,8 +73,8 @@ pub fn unplaced<T>(value: T) -> Spanned<T> {
 }
 
 /// The sections of a configuration.
-pub(crate) const SECTIONS: [&str; 9] = [
-    "server", "security", "tcp", "quic", "rdma", "limits", "log", "metrics", "share",
+pub(crate) const SECTIONS: [&str; 10] = [
+    "server", "security", "tcp", "quic", "rdma", "limits", "log", "audit", "metrics", "share",
 ];
 
 /// The configuration of a server: the parsed contents of `smbeam.toml`. [`Layers::load`],
@@ -105,9 +108,12 @@ pub struct Config {
     /// The section `[limits]`: limits for connections and clients.
     #[serde(default)]
     pub limits: LimitsSection,
-    /// The section `[log]`: level and format of the log.
+    /// The section `[log]`: destination, level and format of the log.
     #[serde(default)]
     pub log: LogSection,
+    /// The section `[audit]`: the audit log, and the operations that it records.
+    #[serde(default)]
+    pub audit: AuditSection,
     /// The section `[metrics]`: the HTTP server for metrics and health.
     #[serde(default)]
     pub metrics: MetricsSection,

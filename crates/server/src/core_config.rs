@@ -21,6 +21,7 @@ pub(crate) fn core_config(
         min_dialect: dialect_of(config.security.min_dialect.get_ref()),
         max_dialect: dialect_of(config.security.max_dialect.get_ref()),
         comment: config.server.comment.clone(),
+        audit: config.audit.target.is_some(),
         signing_required: config.security.signing_required,
         encryption_required: config.security.encryption_required,
         gmac_channels: config.security.gmac_channels.into(),

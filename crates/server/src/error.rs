@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use auth::UserFileError;
 use net::{Transport, tls};
 
+use crate::config::AuditSection;
 use crate::sids::MappingError;
 use crate::unix_account::AccountError;
 
@@ -58,6 +59,13 @@ pub enum StartError {
         /// Error of the system, or the reason why a token is not valid.
         error: io::Error,
     },
+    /// The audit log cannot be opened.
+    Audit {
+        /// The value of `audit.target`.
+        target: String,
+        /// Error of the system.
+        error: io::Error,
+    },
     /// The QUIC server cannot be set up: the TLS library or a socket reports an error.
     Quic(io::Error),
     /// The I/O driver of a worker (io_uring or epoll) cannot be set up.
@@ -71,6 +79,17 @@ impl StartError {
         Self::Share {
             name: name.to_owned(),
             path: path.to_owned(),
+            error,
+        }
+    }
+
+    pub(crate) fn audit(section: &AuditSection, error: io::Error) -> Self {
+        let target = section
+            .target
+            .as_ref()
+            .map(|target| target.get_ref().to_string());
+        Self::Audit {
+            target: target.unwrap_or_default(),
             error,
         }
     }
@@ -116,6 +135,12 @@ impl fmt::Display for StartError {
             Self::Certificate(error) => write!(f, "cannot use the certificates of QUIC: {error}"),
             Self::Metrics { setting, error } => {
                 write!(f, "cannot serve metrics: {setting}: {error}")
+            }
+            Self::Audit { target, error } => {
+                write!(
+                    f,
+                    "cannot open the audit log (audit.target): {target}: {error}"
+                )
             }
             Self::Quic(error) => write!(f, "cannot set up QUIC: {error}"),
             Self::Ring(error) => write!(f, "cannot set up I/O (server.io): {error}"),

@@ -15,8 +15,8 @@ use crate::counters::{CounterTotals, WorkerLoad};
 use crate::message::Message;
 use crate::shared::Shared;
 use crate::status::{
-    self, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, ShareStatus, Status,
-    TotalsStatus,
+    self, AuditStatus, ConnectionStatus, LeftOut, ListeningStatus, ServerStatus, ShareStatus,
+    Status, TotalsStatus,
 };
 
 /// Most connections, and most sessions, in a status.
@@ -103,6 +103,7 @@ impl Observer {
             workers: self.shared.mailboxes().len(),
             totals,
             shares: self.shares(),
+            audit: self.audit(),
         }
     }
 
@@ -117,6 +118,16 @@ impl Observer {
         let enabled = live.shares.sections().map(|section| status(section, true));
         let disabled = live.disabled.iter().map(|section| status(section, false));
         enabled.chain(disabled).collect()
+    }
+
+    fn audit(&self) -> Option<AuditStatus> {
+        let audit = &self.shared.audit;
+        let totals = audit.totals();
+        audit.target().map(|target| AuditStatus {
+            target,
+            written: totals.written,
+            lost: totals.lost,
+        })
     }
 
     /// The totals of all connections since the start.

@@ -12,6 +12,7 @@ use auth::UserFileError;
 use net::{Transport, tls};
 
 use crate::accounts::ChangedAccounts;
+use crate::audit;
 use crate::certificate;
 use crate::config::{Changes, Config};
 use crate::core_config::{gate_limits, lockout};
@@ -136,6 +137,7 @@ impl Reloader {
     /// May block on look-ups.
     pub fn reload_files(&self) {
         self.shared.refresh_groups();
+        self.shared.audit.reopen();
         if let Some(tls) = self.shared.certificates.current() {
             tls.reload();
         }
@@ -244,6 +246,8 @@ impl Reloader {
 struct Prepared {
     shares: ChangedShares,
     accounts: ChangedAccounts,
+    /// The output of the audit log; `None` if it stays.
+    audit: Option<Option<audit::Output>>,
     /// `None` if the certificate stays.
     tls: Option<Arc<tls::Server>>,
 }
@@ -258,6 +262,13 @@ impl Prepared {
             return Err(StartError::Users(missing));
         }
         let shares = ChangedShares::new(shared, config, still_disabled(shared, config))?;
+        let audit = match changes.has_section("audit") {
+            true => {
+                let opened = shared.audit.open(&config.audit);
+                Some(opened.map_err(|error| StartError::audit(&config.audit, error))?)
+            }
+            false => None,
+        };
         let accounts = shared.accounts.changed(config).map_err(StartError::Users)?;
         certificate::check(config).map_err(StartError::Certificate)?;
         let is_missing = shared.certificates.current().is_none();
@@ -268,6 +279,7 @@ impl Prepared {
         Ok(Self {
             shares,
             accounts,
+            audit,
             tls,
         })
     }
@@ -278,6 +290,10 @@ impl Prepared {
         shared.accounts.change(self.accounts, |logins, revision| {
             shared.end_logins(logins, revision);
         });
+        match self.audit {
+            Some(output) => shared.audit.replace(output),
+            None => shared.audit.reopen(),
+        }
         self.shares.apply(shared, config);
     }
 }

@@ -1,9 +1,11 @@
 //! The shares of a server, and the file system of each.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use proto::audit::Rules;
 use proto::file::{LocalEvent, ShareId};
 use proto::server::config::{Share, ShareKind, SyncPolicy};
 use proto::server::hosts::HostRules;
@@ -14,7 +16,7 @@ use vfs::accounts::Accounts;
 use vfs::{FileSystem, posix};
 
 use crate::codes::{Reason as _, RefusedConfig};
-use crate::config::{Names, ShareSection, host_rules, share_users};
+use crate::config::{Config, Names, ShareSection, host_rules, share_users};
 use crate::error::StartError;
 use crate::unix_account;
 
@@ -26,6 +28,9 @@ pub(crate) struct Shares {
     served: Vec<Served>,
     /// The highest identifier that was used.
     last: u32,
+    /// The audit rules of the current shares, by name. A share keeps them when it changes: present
+    /// tree connects use them.
+    audit: BTreeMap<String, Arc<Rules>>,
     /// A share uses direct I/O.
     pub(crate) is_any_direct: bool,
 }
@@ -93,6 +98,7 @@ impl Shares {
             shares: Self {
                 served: self.former(),
                 last: self.last,
+                audit: BTreeMap::new(),
                 is_any_direct: self.is_any_direct || sections.iter().any(|share| share.direct),
             },
             known: vec![Arc::new(ipc())],
@@ -109,7 +115,12 @@ impl Shares {
             }
         }
         for (section, id) in sections.iter().zip(current) {
-            let share = Arc::new(core_share(section, id, shares.leases_directories(id))?);
+            let rules = self.audit.get(section.name.get_ref()).cloned();
+            let mut share = core_share(section, id, shares.leases_directories(id))?;
+            share.audit = rules.unwrap_or_default();
+            let rules = Arc::clone(&share.audit);
+            shares.audit.insert(share.name.clone(), rules);
+            let share = Arc::new(share);
             shares.note_use(&share);
             changed.known.push(share);
         }
@@ -205,6 +216,7 @@ impl Shares {
         Some(Self {
             served: served.filter(|served| served.idle_checks < 2).collect(),
             last: self.last,
+            audit: self.audit.clone(),
             is_any_direct: self.is_any_direct,
         })
     }
@@ -229,6 +241,15 @@ impl Shares {
     pub(crate) fn sections(&self) -> impl Iterator<Item = &ShareSection> {
         let current = self.served.iter().filter(|served| served.is_current);
         current.map(|served| &*served.section)
+    }
+
+    /// Selects the operations of the configuration for the audit log.
+    pub(crate) fn select_audit(&self, config: &Config) {
+        for section in &config.shares {
+            if let Some(rules) = self.audit.get(section.name.get_ref()) {
+                rules.select(config.audit.selection(section.audit.as_deref()));
+            }
+        }
     }
 
     /// The names and the file systems of the current shares.
@@ -285,6 +306,7 @@ fn core_share(
         guest: section.guest,
         force_token: force_token(section)?,
         access_based_enumeration: section.access_based_enumeration,
+        audit: Arc::default(),
         posix: section.posix && section.names == Names::Map,
     })
 }
@@ -379,6 +401,7 @@ fn ipc() -> Share {
         guest: true,
         force_token: None,
         access_based_enumeration: false,
+        audit: Arc::default(),
         posix: false,
     }
 }
@@ -386,7 +409,6 @@ fn ipc() -> Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
 
     fn sections(text: &str) -> Vec<ShareSection> {
         let config = Config::parse(Path::new("/smbeam.toml"), text).expect("good");

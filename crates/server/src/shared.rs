@@ -18,6 +18,7 @@ use ring::{SendError, Sender};
 use tracing::{debug, info, warn};
 
 use crate::accounts::Accounts;
+use crate::audit::Audit;
 use crate::certificate::Certificates;
 use crate::connection_id;
 use crate::counters::WorkerCounters;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     /// The part of the configuration that changes.
     pub(crate) live: LiveCell,
     pub(crate) accounts: Accounts,
+    pub(crate) audit: Audit,
     /// The last uses of app passwords.
     pub(crate) last_use: LastUse,
     /// The SIDs and names of all accounts.

@@ -14,6 +14,7 @@ use wire::{FileTime, Guid};
 
 use crate::accounts::Accounts;
 use crate::administrator::Administrator;
+use crate::audit::{self, Audit};
 use crate::certificate::{self, Certificates, Shown};
 use crate::config::{Config, IoChoice, PlacementChoice, ShareSection, SyncChoice};
 use crate::core_config::{core_config, gate_limits, lockout};
@@ -92,6 +93,10 @@ impl Server {
         log_unsynced(config);
         let opened = shares.opened.clone();
         let shared = Arc::new(shared(config, shares, accounts, sids, inherited));
+        let output = shared.audit.open(&config.audit);
+        let output = output.map_err(|error| StartError::audit(&config.audit, error))?;
+        shared.audit.replace(output);
+        shared.live.latest().shares.select_audit(config);
         let count = worker_count(config);
         let present = Present {
             inherited: Arc::clone(&shared.inherited),
@@ -174,6 +179,8 @@ impl Server {
             last_use, accounts, ..
         } = &*self.shared;
         last_use.write_if_due(&accounts.users(), true);
+        // After the last events of the workers.
+        self.shared.audit.replace(None);
     }
 
     fn spawn(
@@ -249,6 +256,7 @@ pub(crate) fn shared(
         certificates: Certificates::default(),
         accounts,
         last_use: LastUse::load(&config.state_directory()),
+        audit: Audit::default(),
         sids,
         gate: Gate::new(gate_limits(config)),
         login_attempts: LoginAttempts::new(lockout(config)),
@@ -341,6 +349,7 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     let known: Arc<dyn vfs::accounts::Accounts> = Arc::new(sids.map_err(StartError::SidMap)?);
     Shares::open(&config.shares, &known)?;
     certificate::check(config).map_err(StartError::Certificate)?;
+    audit::check(&config.audit).map_err(|error| StartError::audit(&config.audit, error))?;
     metrics::load_token(&config.metrics)?;
     smbdirect::check(config)
 }

@@ -71,6 +71,9 @@ pub struct ServerStatus {
     /// The shares of files, disabled ones included.
     #[serde(default)]
     pub shares: Vec<ShareStatus>,
+    /// The audit log; `None` if the server has none.
+    #[serde(default)]
+    pub audit: Option<AuditStatus>,
 }
 
 /// A share of files, as the [`Status`] of a running server shows it.
@@ -83,6 +86,18 @@ pub struct ShareStatus {
     /// Whether clients can use the share. An administrator disables a share by `smbeam share
     /// disable`.
     pub is_enabled: bool,
+}
+
+/// The audit log of a running server, as its [`Status`] shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditStatus {
+    /// Path of the file, or `journald`.
+    pub target: String,
+    /// Number of records that were written since the start of the server.
+    pub written: u64,
+    /// Number of records that were lost since the start of the server: the queue was full, or a
+    /// write failed.
+    pub lost: u64,
 }
 
 /// Totals of all connections since the start of the server, as its [`Status`] shows them.

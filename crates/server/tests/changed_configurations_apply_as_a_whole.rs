@@ -67,6 +67,42 @@ fn changes_are_named_and_addresses_move() {
 }
 
 #[test]
+fn the_audit_log_moves_and_a_bad_one_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start(&text(0, ""));
+    let of = |name: &str| {
+        let path = directory.path().join(name);
+        let audit = format!("[audit]\ntarget = \"{}\"\n", path.display());
+        (path, parse(&text(0, &audit)))
+    };
+    let (path, config) = of("missing/audit.jsonl");
+    let error = server.reloader().reload(&config).expect_err("no directory");
+    let expected = format!(
+        "/smbeam.toml, line 6: cannot open the audit log (audit.target): {}: No such file",
+        path.display()
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    for name in ["one", "two"] {
+        let (path, config) = of(name);
+        let reloaded = server.reloader().reload(&config).expect("applied");
+        assert_eq!(reloaded.applied, ["audit.target"]);
+        assert!(path.is_file());
+        let audit = server
+            .observer()
+            .status(None)
+            .server
+            .audit
+            .expect("an audit log");
+        assert_eq!(audit.target, path.display().to_string());
+        assert_eq!((audit.written, audit.lost), (0, 0));
+    }
+    let off = parse(&text(0, ""));
+    server.reloader().reload(&off).expect("applied");
+    assert_eq!(server.observer().status(None).server.audit, None);
+    server.stop();
+}
+
+#[test]
 fn a_change_that_fails_leaves_everything() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = start(&text(0, ""));

@@ -93,6 +93,7 @@ mod smbdirect_servers_may_be_hostile;
 mod smbprotocols_own_tests_pass;
 mod status_reports_server_state;
 mod streams_have_limits;
+mod the_audit_log_records_operations;
 mod the_doctor_finds_faults;
 mod the_log_has_reasons_of_refusals;
 mod the_web_page_shows_the_activity;
@@ -202,6 +203,7 @@ const MODULES: &[Module] = modules! {
     smbprotocols_own_tests_pass;
     status_reports_server_state;
     streams_have_limits;
+    the_audit_log_records_operations;
     the_doctor_finds_faults;
     the_log_has_reasons_of_refusals;
     the_web_page_shows_the_activity;

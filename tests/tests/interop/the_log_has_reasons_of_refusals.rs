@@ -137,7 +137,7 @@ fn a_denied_access_has_path_and_permissions() -> Result<()> {
             "user=alice",
             "share=private",
             "code=share-user-not-listed",
-            "key=share.users",
+            "key=share.valid_users",
         ],
     )?;
     Ok(())

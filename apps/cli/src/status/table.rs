@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use smbeam_server::status::{
-    ConnectionStatus, DisconnectedStatus, FileStatus, LeftOut, Protection, SessionStatus, Status,
-    TotalsStatus,
+    AuditStatus, ConnectionStatus, DisconnectedStatus, FileStatus, LeftOut, Protection,
+    SessionStatus, Status, TotalsStatus,
 };
 
 use crate::format;
@@ -103,6 +103,7 @@ fn head(status: &Status) -> Vec<String> {
     let disabled = server.shares.iter().filter(|share| !share.is_enabled);
     lines.extend(disabled.map(|share| format!("share disabled: {}", format::name(&share.name))));
     lines.push(totals(&server.totals));
+    lines.extend(server.audit.as_ref().map(audit));
     lines
 }
 
@@ -123,6 +124,19 @@ fn totals(totals: &TotalsStatus) -> String {
         format::size(sent),
         format::count(answered, "request"),
         format::count(errors, "error response"),
+    )
+}
+
+fn audit(audit: &AuditStatus) -> String {
+    let AuditStatus {
+        target,
+        written,
+        lost,
+    } = audit;
+    format!(
+        "audit log {}: {}, {lost} lost",
+        format::name(target),
+        format::count(*written, "record"),
     )
 }
 

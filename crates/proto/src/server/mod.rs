@@ -23,6 +23,7 @@ mod accounts;
 mod administration;
 mod app_instances;
 mod audit;
+mod audited_requests;
 mod channel;
 mod channel_sequence;
 mod connection;

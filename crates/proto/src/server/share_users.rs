@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use wire::upcase::is_same_name;
 
 use crate::login::Account;
+use crate::report::ShareRefusal;
 
 /// A user or a group in a list of a share. Comparisons ignore the case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,30 +46,24 @@ pub struct ShareUsers {
     pub write: Vec<Principal>,
 }
 
-/// Why the lists of a share do not admit an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotAdmitted {
-    /// The account is in the list of users that may not connect.
-    Invalid,
-    /// The share has a list of users, and the account is not in it.
-    NotListed,
-}
-
 impl ShareUsers {
     /// Checks whether a named account may connect.
-    pub(crate) fn admit(&self, account: &Account) -> Result<(), NotAdmitted> {
+    ///
+    /// # Errors
+    /// The reason why it may not.
+    pub fn admit(&self, account: &Account) -> Result<(), ShareRefusal> {
         if lists(&self.invalid, account) {
-            return Err(NotAdmitted::Invalid);
+            return Err(ShareRefusal::InvalidUser);
         }
         match &self.valid {
-            Some(valid) if !lists(valid, account) => Err(NotAdmitted::NotListed),
+            Some(valid) if !lists(valid, account) => Err(ShareRefusal::NotListed),
             Some(_) | None => Ok(()),
         }
     }
 
     /// Returns true if a named account that may connect only reads. `read_only` is the value of the
     /// share.
-    pub(crate) fn is_reader(&self, account: &Account, read_only: bool) -> bool {
+    pub fn is_reader(&self, account: &Account, read_only: bool) -> bool {
         let is_writer = lists(&self.write, account);
         !is_writer && (read_only || lists(&self.read, account))
     }
@@ -115,10 +110,10 @@ mod tests {
         for (name, groups, expected) in [
             ("Alice", &[][..], Ok(())),
             ("bob", &["staff"][..], Ok(())),
-            ("bob", &[], Err(NotAdmitted::NotListed)),
-            ("staff", &[], Err(NotAdmitted::NotListed)),
-            ("alice", &["visitors"], Err(NotAdmitted::Invalid)),
-            ("CAROL", &["staff"], Err(NotAdmitted::Invalid)),
+            ("bob", &[], Err(ShareRefusal::NotListed)),
+            ("staff", &[], Err(ShareRefusal::NotListed)),
+            ("alice", &["visitors"], Err(ShareRefusal::InvalidUser)),
+            ("CAROL", &["staff"], Err(ShareRefusal::InvalidUser)),
         ] {
             assert_eq!(users.admit(&account(name, groups)), expected, "{name}");
         }
@@ -129,7 +124,7 @@ mod tests {
             ..ShareUsers::default()
         };
         let refused = none.admit(&account("bob", &[]));
-        assert_eq!(refused, Err(NotAdmitted::NotListed));
+        assert_eq!(refused, Err(ShareRefusal::NotListed));
     }
 
     #[test]

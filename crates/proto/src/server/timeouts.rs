@@ -5,8 +5,8 @@
 //! into a connection may make the next timeout earlier; it then requests
 //! [`Effect::ArmServerTimer`], and the thread of that connection notifies the driver of the server.
 //!
-//! The server requests [`Effect::File`], [`Effect::Notify`] and [`Effect::Audit`]. Its driver performs
-//! [`Effect::Store`] too, for state that must survive a restart.
+//! The server requests [`Effect::File`], [`Effect::Notify`] and [`Effect::Audit`]. Its driver
+//! performs [`Effect::Store`] too, for state that must survive a restart.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

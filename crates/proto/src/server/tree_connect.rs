@@ -25,7 +25,6 @@ use crate::server::connection::Connection;
 use crate::server::connection::task::{self, Flow, Task, Then};
 use crate::server::context::Reply;
 use crate::server::session::{Session, SessionState};
-use crate::server::share_users::NotAdmitted;
 use crate::server::tree::TreeConnect;
 use crate::violation::Violation;
 
@@ -140,10 +139,7 @@ impl Connection {
         if !is_of_app_password(share, account) {
             return Err(ShareRefusal::AppPassword);
         }
-        share.users.admit(account).map_err(|refusal| match refusal {
-            NotAdmitted::Invalid => ShareRefusal::InvalidUser,
-            NotAdmitted::NotListed => ShareRefusal::NotListed,
-        })
+        share.users.admit(account)
     }
 
     fn enter(&self, session: &Session, share: Arc<Share>) -> Result<Arc<TreeConnect>, Status> {

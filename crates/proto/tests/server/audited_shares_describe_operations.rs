@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto::audit::{Action, Event, Name, Operation, Outcome, Rules, Selection};
 use proto::path::SharePath;
 use proto::server::config::{Config, Share};
+use proto::server::share_users::{Principal, ShareUsers};
 use wire::access::{AccessMask, OplockLevel};
 use wire::create::CreateAction;
 use wire::dialect::Dialect;
@@ -34,7 +35,10 @@ fn rig(selection: Selection) -> (Rig, Arc<Rules>) {
         config.audit = true;
         let files = Share {
             audit,
-            users: Some(vec!["alice".to_owned()]),
+            users: ShareUsers {
+                valid: Some(vec![Principal::User("alice".to_owned())]),
+                ..ShareUsers::default()
+            },
             ..share("files")
         };
         config.shares[0] = Arc::new(files);

@@ -8,7 +8,7 @@ use super::schema::{Key, Kind, keys};
 const COLUMNS: usize = 98;
 
 /// Values in the place of defaults, for keys that have none.
-const VALUES: [(&str, &str); 30] = [
+const VALUES: [(&str, &str); 32] = [
     ("server.name", "\"nas\""),
     ("server.listen", "[\"192.0.2.7\", \"2001:db8::7\"]"),
     ("server.users", "\"/etc/smbeam/users.toml\""),
@@ -22,6 +22,7 @@ const VALUES: [(&str, &str); 30] = [
     ("quic.client_ca", "\"/etc/smbeam/clients.pem\""),
     ("rdma.provider", "\"verbs\""),
     ("rdma.directory", "\"/run/smbeam/rdma\""),
+    ("audit.target", "\"/var/log/smbeam/audit.jsonl\""),
     ("metrics.listen", "\"127.0.0.1:9445\""),
     ("metrics.token", "\"a-secret-of-16-to-1024-characters\""),
     ("metrics.token_file", "\"/etc/smbeam/metrics.token\""),
@@ -40,6 +41,7 @@ const VALUES: [(&str, &str); 30] = [
         "[\"192.0.2.0/24\", \"2001:db8::/32\"]",
     ),
     ("security.hosts_deny", "[\"198.51.100.0/24\"]"),
+    ("share.audit", "[\"all\"]"),
     ("share.comment", "\"Shared files\""),
     ("quic.names", "[\"nas.example\"]"),
 ];

@@ -1,4 +1,4 @@
-//! The section `[log]`: level and format of the log.
+//! The section `[log]`: destination, level and format of the log.
 
 use std::path::Path;
 
@@ -8,10 +8,13 @@ use toml::Spanned;
 
 use super::{Check, ConfigError, Levels, unplaced};
 
-/// The section `[log]` of the configuration: level and format of the log.
+/// The section `[log]` of the configuration: destination, level and format of the log.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSection {
+    /// Destination of the log: standard error or journald. Messages for journald have priorities
+    /// and fields, and `format` does not matter. Default: standard error.
+    pub target: LogTarget,
     /// Format of log lines: text or JSON. Default: text.
     pub format: LogFormat,
     /// Levels of the log in text form: `off`, `error`, `warn`, `info`, `debug` or `trace`, or a
@@ -38,11 +41,23 @@ impl LogSection {
 impl Default for LogSection {
     fn default() -> Self {
         Self {
+            target: LogTarget::Stderr,
             format: LogFormat::Human,
             rate_limited: true,
             level: unplaced("info".to_owned()),
         }
     }
+}
+
+/// The value of `log.target`: the destination of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogTarget {
+    /// Standard error.
+    #[default]
+    Stderr,
+    /// The socket of journald.
+    Journald,
 }
 
 /// The value of `log.format`: the format of log lines.

@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::Config;
+use super::alias::replace_aliases;
 use super::error::ConfigError;
 use super::near::nearest;
 use super::quic::FORMER_KEY;
@@ -81,7 +82,8 @@ impl<'a> Merged<'a> {
             let span = error.span().unwrap_or_default();
             ConfigError::at(self.sources, &span, error.message().to_owned())
         })?;
-        let root = parsed.into_inner();
+        let mut root = parsed.into_inner();
+        replace_aliases(self.sources, &mut root)?;
         self.check_sections(&root)?;
         Ok(root)
     }

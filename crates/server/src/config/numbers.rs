@@ -19,6 +19,14 @@ const FRAME_BEFORE_LOGIN_MIN: usize = 4 << 10;
 /// later relies on it. \[MS-SMB2\] 3.3.5.4
 const MAX_IO_MIN: usize = 64 << 10;
 
+/// Largest file of the audit log in MiB: 1 TiB.
+const AUDIT_SIZE_MAX_MB: usize = 1 << 20;
+/// Most renamed files of the audit log.
+const AUDIT_FILES_MAX: usize = 1000;
+/// Fewest and most records that wait. The most need some 400 MB.
+const AUDIT_QUEUE_MIN: usize = 100;
+const AUDIT_QUEUE_MAX: usize = 1_000_000;
+
 /// Longest lockout in milliseconds: a year.
 const LOCKOUT_MAX_MS: usize = 365 * 24 * 60 * 60 * 1000;
 
@@ -73,6 +81,10 @@ impl Check<'_> {
         self.within("limits.durable_timeout_max", durable, 0, DURABLE_MAX_S)?;
         let lockout = clamped(config.security.lockout_duration_ms);
         self.within("security.lockout_duration_ms", lockout, 1, LOCKOUT_MAX_MS)?;
+        let audit = &config.audit;
+        self.within("audit.max_size_mb", audit.max_size_mb, 0, AUDIT_SIZE_MAX_MB)?;
+        self.within("audit.keep", audit.keep, 1, AUDIT_FILES_MAX)?;
+        self.within("audit.queue", audit.queue, AUDIT_QUEUE_MIN, AUDIT_QUEUE_MAX)?;
         let frame = limits.frame_before_login;
         self.within(
             "limits.frame_before_login",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Config, ShareSection};
+use super::{AuditTarget, Config, ShareSection};
 
 /// The directory of a configuration file, as an absolute path. Links in the path stay.
 pub(super) fn directory_of(file: &Path) -> PathBuf {
@@ -19,6 +19,7 @@ impl Config {
             server,
             quic,
             rdma,
+            audit,
             metrics,
             shares,
             ..
@@ -36,6 +37,9 @@ impl Config {
         }
         quic.state_directory.as_mut().map(resolve);
         rdma.directory.as_mut().map(resolve);
+        if let Some(AuditTarget::File(path)) = audit.target.as_mut().map(toml::Spanned::get_mut) {
+            resolve(path);
+        }
         let token = metrics.token_file.as_mut();
         token.map(toml::Spanned::get_mut).map(resolve);
         for ShareSection { path, .. } in shares {

@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use super::{
-    Config, LimitsSection, LogSection, MetricsSection, QuicSection, RdmaSection, SecuritySection,
-    ServerSection, ShareSection, TcpSection,
+    AuditSection, Config, LimitsSection, LogSection, MetricsSection, QuicSection, RdmaSection,
+    SecuritySection, ServerSection, ShareSection, TcpSection,
 };
 
 /// A key of the configuration.
@@ -105,6 +105,7 @@ fn ordered<'a>(section: &str, keys: impl Iterator<Item = &'a String>) -> Vec<Str
         "rdma" => fields::<RdmaSection>(),
         "limits" => fields::<LimitsSection>(),
         "log" => fields::<LogSection>(),
+        "audit" => fields::<AuditSection>(),
         "metrics" => fields::<MetricsSection>(),
         "share" => fields::<ShareSection>(),
         // A further section is in alphabetic order.
@@ -256,7 +257,7 @@ mod tests {
             ["server.name", "server.comment", "server.listen"]
         );
         let last = names.last().copied();
-        assert_eq!(last, Some("share.posix"));
+        assert_eq!(last, Some("share.audit"));
         assert!(keys.iter().all(|key| !key.description.is_empty()));
     }
 }

@@ -9,7 +9,7 @@ use vfs::posix::SecurityAttribute;
 use wire::file_name::NameMapping;
 use wire::upcase::is_same_name;
 
-use super::{Check, ConfigError, SyncChoice, unplaced};
+use super::{AuditChoice, Check, ConfigError, SyncChoice, unplaced};
 
 /// Longest share name in bytes. \[MS-SRVS\]: clients show at most 80 characters.
 const MAX_SHARE_NAME: usize = 80;
@@ -36,7 +36,7 @@ pub struct ShareSection {
     /// The users that may connect to the share: names of users, or `@` and the name of a group. A
     /// group is one of the file of users, or else one of Unix. Empty: all users. `users` is another
     /// name of this key.
-    #[serde(default, alias = "users")]
+    #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub valid_users: Vec<Spanned<String>>,
     /// The users and groups that may not connect to the share, even if `valid_users` has them.
@@ -134,6 +134,11 @@ pub struct ShareSection {
     /// POSIX deletion and rename. They need `names = "map"`. Default: yes.
     #[serde(default = "yes")]
     pub posix: bool,
+    /// Operations that the audit log records in the share, as in `audit.operations`; an empty list
+    /// for none. Default: those of `audit.operations`.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<String>>")]
+    pub audit: Option<Vec<AuditChoice>>,
 }
 
 impl ShareSection {
@@ -169,6 +174,7 @@ impl ShareSection {
             access_based_enumeration: false,
             large_streams: false,
             posix: true,
+            audit: None,
         }
     }
 
@@ -204,6 +210,7 @@ impl ShareSection {
             access_based_enumeration,
             large_streams,
             posix: _,
+            audit: _,
         } = other;
         is_same_name(self.name.get_ref(), other.name.get_ref())
             && self.path == *path

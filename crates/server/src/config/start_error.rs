@@ -18,6 +18,7 @@ impl Config {
                 self.first_set(&["quic.certificate", "quic.key", "quic.client_ca"])
             }
             StartError::Metrics { .. } => self.first_set(&["metrics.token_file", "metrics.listen"]),
+            StartError::Audit { .. } => self.first_set(&["audit.target"]),
             StartError::Ring(_) => self.first_set(&["server.io"]),
             StartError::Thread(_) => None,
         };

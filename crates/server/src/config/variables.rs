@@ -6,6 +6,7 @@
 use toml::Value;
 use toml::de::DeValue;
 
+use super::alias::ALIASES;
 use super::near::nearest;
 use super::schema::{Key, Kind, keys};
 
@@ -60,7 +61,8 @@ pub(super) fn text(name: &str, value: &str, all: &[(String, String)]) -> Result<
     let named = keys()
         .into_iter()
         .map(|key| (variable(&key, share.unwrap_or("NAME")), key));
-    let named: Vec<(String, Key)> = named.collect();
+    let mut named: Vec<(String, Key)> = named.collect();
+    named.extend(other_names(share, &named));
     let find = |name: &str| {
         named
             .iter()
@@ -90,6 +92,22 @@ pub(super) fn text(name: &str, value: &str, all: &[(String, String)]) -> Result<
         }
         None => format!("[{}]\n{line}", key.section),
     })
+}
+
+/// The variables with other names of keys.
+fn other_names(share: Option<&str>, named: &[(String, Key)]) -> Vec<(String, Key)> {
+    let aliases = ALIASES.iter().filter_map(|(alias, name)| {
+        let key = named.iter().map(|(_, key)| key);
+        let key = key
+            .filter(|key| key.section == "share")
+            .find(|key| key.key == *name)?;
+        let other = Key {
+            key: (*alias).to_owned(),
+            ..key.clone()
+        };
+        Some((variable(&other, share.unwrap_or("NAME")), key.clone()))
+    });
+    aliases.collect()
 }
 
 /// The name of the share that a variable means.

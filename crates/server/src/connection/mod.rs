@@ -283,6 +283,7 @@ impl Connection {
                 }
                 Effect::ArmServerTimer => self.context.worker.shared.arm_server_timer(),
                 Effect::Report(report) => self.report(state, *report),
+                Effect::Audit(event) => self.audit(&event),
                 Effect::Disconnect(violation) => self.disconnect(&violation),
             }
         }

@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
+use proto::audit::Event;
 use proto::login::{Account, AccountKind};
 use proto::report::{AccessDenied, LoginRefusal, NeededAccess, Report, ShareRefusal};
 use tracing::{Level, enabled, info, warn};
 use vfs::{Denial, DescriptorDenial, FileSystem};
-use wire::access::AccessMask;
 
 use super::{Connection, State};
+use crate::audit::{Client, Record};
 use crate::codes::{Reason as _, RefusedAccess};
 use crate::counters::{RefusedLogin, RefusedShare};
 use crate::log::UNLIMITED;
+use crate::rights::right_names;
 use crate::{status, unix_account};
 
 impl Connection {
@@ -41,6 +43,16 @@ impl Connection {
                 self.explain(denied);
             }
         }
+    }
+
+    /// Writes an event to the audit log.
+    pub(super) fn audit(&self, event: &Event) {
+        let client = Client {
+            peer: self.peer(),
+            transport: self.context.transport,
+        };
+        let audit = &self.context.worker.shared.audit;
+        audit.write(|| Record::of_event(event, Some(client)));
     }
 
     /// Lifts the limits for connections without a login, and logs the login.
@@ -183,24 +195,7 @@ impl Explanation {
 /// The refusal of a descriptor in words.
 pub(crate) fn refusal(denial: DescriptorDenial) -> String {
     let DescriptorDenial { rights, entry } = denial;
-    let names = [
-        (AccessMask::FILE_READ_DATA, "read"),
-        (AccessMask::FILE_WRITE_DATA, "write"),
-        (AccessMask::FILE_APPEND_DATA, "append"),
-        (AccessMask::FILE_EXECUTE, "execute"),
-        (AccessMask::FILE_READ_EA, "read-ea"),
-        (AccessMask::FILE_WRITE_EA, "write-ea"),
-        (AccessMask::FILE_DELETE_CHILD, "delete-child"),
-        (AccessMask::FILE_READ_ATTRIBUTES, "read-attributes"),
-        (AccessMask::FILE_WRITE_ATTRIBUTES, "write-attributes"),
-        (AccessMask::DELETE, "delete"),
-        (AccessMask::READ_CONTROL, "read-permissions"),
-        (AccessMask::WRITE_DAC, "change-permissions"),
-        (AccessMask::WRITE_OWNER, "take-ownership"),
-        (AccessMask::SYNCHRONIZE, "synchronize"),
-    ];
-    let named = names.iter().filter(|(right, _)| rights.contains(*right));
-    let named: Vec<&str> = named.map(|(_, name)| *name).collect();
+    let named = right_names(rights);
     let named = match named.is_empty() {
         true => format!("{:#x}", rights.0),
         false => named.join(","),

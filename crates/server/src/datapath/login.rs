@@ -21,6 +21,7 @@ use wire::Status;
 
 use super::context::{Context, Started};
 use super::logins::{Login, NextStep};
+use crate::audit::{self, Record};
 use crate::client_address::ClientAddress;
 use crate::codes::Reason as _;
 use crate::counters::RefusedLogin;
@@ -97,6 +98,9 @@ impl Client<'_> {
         };
         let code = kind.code();
         warn!(%peer, %transport, user, workstation, %reason, code, "login refused");
+        let client = audit::Client { peer, transport };
+        let audit = &self.context.worker.shared.audit;
+        audit.write(|| Record::of_refused_login((user, workstation), reason, client));
     }
 
     /// Notes that the server cannot process the login.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use auth::{GuestLogins, UserFile};
+use proto::login::{Account, AccountKind, AccountsRevision};
 use proto::token::{Logon, Token};
 
 use super::check::Check;
-use crate::accounts::guest_logins;
+use crate::accounts::{group_names, guest_logins};
 use crate::codes::{Reason as _, RefusedConfig};
-use crate::config::Config;
+use crate::config::{Config, ShareSection, share_users};
 use crate::counters::RefusedLogin;
 use crate::unix_account;
 
@@ -17,10 +18,37 @@ pub(super) struct User {
     /// The name in the user file, or that of the client for a guest.
     pub(super) name: String,
     pub(super) is_guest: bool,
+    /// The names of the groups in the user file and of Unix; none for guests.
+    pub(super) groups: Arc<[String]>,
     /// The identity of file operations, without regard to shares.
     pub(super) token: Arc<Token>,
     /// Name of the Unix account; `None` for guests.
     pub(super) unix: Option<String>,
+}
+
+impl User {
+    /// The account in the form of the core.
+    pub(super) fn account(&self) -> Account {
+        Account {
+            name: self.name.clone(),
+            kind: match self.is_guest {
+                true => AccountKind::Guest,
+                false => AccountKind::Named,
+            },
+            token: Arc::clone(&self.token),
+            revision: AccountsRevision::default(),
+            groups: Arc::clone(&self.groups),
+            app_password: None,
+        }
+    }
+
+    /// Whether the user only reads in a share that admits the user.
+    pub(super) fn is_reader(&self, section: &ShareSection) -> bool {
+        match self.is_guest {
+            true => section.read_only,
+            false => share_users(section).is_reader(&self.account(), section.read_only),
+        }
+    }
 }
 
 /// Examines the login of a user. `None` if the server refuses it.
@@ -50,7 +78,15 @@ pub(super) fn examine(config: &Config, name: &str, checks: &mut Vec<Check>) -> O
     }
     checks.push(Check::ok(subject, "enabled, with a password"));
     let unix = account.unix.clone().unwrap_or_else(|| account.name.clone());
-    unix_identity(&account.name, unix, checks)
+    let user = unix_identity(&account.name, unix, checks)?;
+    let of_unix = user.groups.to_vec();
+    let groups = users
+        .as_ref()
+        .map(|users| group_names(users, &user.name, of_unix));
+    Some(User {
+        groups: groups.unwrap_or_default(),
+        ..user
+    })
 }
 
 /// The option of `smbeam user` that names the user file.
@@ -106,6 +142,7 @@ fn guest(config: &Config, name: &str, checks: &mut Vec<Check>) -> Option<User> {
     Some(User {
         name: name.to_owned(),
         is_guest: true,
+        groups: Arc::default(),
         token: unix_account::guest(Logon::Guest),
         unix: None,
     })
@@ -113,8 +150,8 @@ fn guest(config: &Config, name: &str, checks: &mut Vec<Check>) -> Option<User> {
 
 fn unix_identity(name: &str, unix: String, checks: &mut Vec<Check>) -> Option<User> {
     let subject = format!("Unix account {unix}");
-    let token = match unix_account::token(&unix) {
-        Ok(token) => token,
+    let (token, groups) = match unix_account::identity(&unix) {
+        Ok(found) => found,
         Err(error) => {
             let check = Check::refused(subject, RefusedLogin::NoUnixAccount.code(), error);
             let remedy = format!("useradd {unix}, or smbeam user add --unix ACCOUNT {name}");
@@ -128,6 +165,7 @@ fn unix_identity(name: &str, unix: String, checks: &mut Vec<Check>) -> Option<Us
     Some(User {
         name: name.to_owned(),
         is_guest: false,
+        groups: groups.into(),
         token,
         unix: Some(unix),
     })

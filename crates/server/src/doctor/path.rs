@@ -236,7 +236,7 @@ mod tests {
 
     fn names(place: Option<Place>) -> Option<Vec<String>> {
         let names = place?.0;
-        let names = names.into_iter().map(|name| name.into_string());
+        let names = names.into_iter().map(OsString::into_string);
         Some(names.collect::<Result<_, _>>().expect("UTF-8"))
     }
 

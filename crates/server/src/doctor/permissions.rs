@@ -104,10 +104,14 @@ fn try_access(entered: &Entered<'_>, found: &[Found], access: Access, is_needed:
     let last = found.last().expect("the root is the first");
     let (subject, name) = (last.local.display(), &entered.user.name);
     let words = words(access, last.metadata.is_dir());
-    let check = if entered.section.read_only && access != Access::Read {
-        let message = format!("{name} cannot {words}: the share has read_only = true");
+    let check = if entered.user.is_reader(entered.section) && access != Access::Read {
+        let message = format!(
+            "{name} cannot {words}: read_only or read_users of the share permit reading only"
+        );
         let code = Diagnosis::ShareReadOnly.code();
-        Check::refused(subject, code, message).mended_by("set read_only = false; smbeam reload")
+        Check::refused(subject, code, message).mended_by(format!(
+            "add \"{name}\" to write_users of the share, or set read_only = false; smbeam reload"
+        ))
     } else {
         match open(entered, &last.path, rights(access)) {
             Ok(opened) => {

@@ -16,7 +16,7 @@ use super::question::Question;
 use super::{path, permissions};
 use crate::Accounts;
 use crate::codes::{Reason as _, RefusedConfig};
-use crate::config::{Config, ShareSection};
+use crate::config::{Config, ShareSection, share_users};
 use crate::counters::RefusedShare;
 use crate::share::Shares;
 
@@ -109,15 +109,13 @@ fn outside(path: &Path) -> Check {
 }
 
 /// The rule of a share for users: the reason why it does not admit a user that has logged in.
+/// Addresses of clients and app passwords have rules of their own.
 fn rule(section: &ShareSection, user: &User) -> Option<ShareRefusal> {
-    let mut users = section.users.iter();
     match user.is_guest {
         true if !section.guest => Some(ShareRefusal::NoGuests),
         true if section.encryption_required => Some(ShareRefusal::CannotEncrypt),
         true => None,
-        false if section.users.is_empty() => None,
-        false if users.any(|listed| is_same_name(listed, &user.name)) => None,
-        false => Some(ShareRefusal::NotListed),
+        false => share_users(section).admit(&user.account()).err(),
     }
 }
 
@@ -134,9 +132,17 @@ fn check_rule(section: &ShareSection, user: &User, checks: &mut Vec<Check>) -> b
         return true;
     };
     let remedy = match refusal {
-        ShareRefusal::NotListed => format!("add \"{name}\" to users of the share; smbeam reload"),
+        ShareRefusal::NotListed => {
+            format!("add \"{name}\" to valid_users of the share; smbeam reload")
+        }
+        ShareRefusal::InvalidUser => {
+            format!("remove \"{name}\" or its group from invalid_users of the share; smbeam reload")
+        }
         ShareRefusal::NoGuests => "log in with a password, or set guest = true".to_owned(),
-        ShareRefusal::CannotEncrypt => "log in with a password".to_owned(),
+        ShareRefusal::CannotEncrypt | ShareRefusal::AppPassword => {
+            "log in with a password".to_owned()
+        }
+        ShareRefusal::Host => "add the address to hosts_allow of the share".to_owned(),
     };
     let code = RefusedShare::from(refusal).code();
     checks.push(Check::refused(subject(section), code, refusal).mended_by(remedy));

@@ -1,9 +1,10 @@
-//! The log of the server, as text or as JSON, on standard error.
+//! The log of the server: text or JSON on standard error, or messages for journald.
 //!
 //! A thread that logs puts a line into a queue (`queue`), and another thread writes it. Places that
 //! log often are limited (`rate`). In text, values of peers are escaped (`escape`).
 
 mod escape;
+mod journal;
 mod queue;
 mod rate;
 mod text;
@@ -24,10 +25,14 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry, registry};
 
-use self::queue::{LogThread, Queue};
+use self::journal::JournalLayer;
+use self::queue::{Line, LogThread, Queue};
 use self::rate::{RateLimit, RateLimitLayer};
-use crate::config::{Levels, LogFormat, LogSection};
+use crate::config::{Levels, LogFormat, LogSection, LogTarget};
 
+use crate::journal::{Message, Priority};
+
+pub(crate) use self::escape::is_invisible;
 pub(crate) use self::rate::UNLIMITED;
 
 /// The handle of the running log of the process. Dropping it writes the queued lines, for at most
@@ -44,7 +49,7 @@ pub struct Log {
 pub struct LogSettings {
     levels: Handle<Targets, Registry>,
     rate_limited: Arc<AtomicBool>,
-    format: Arc<Mutex<LogFormat>>,
+    form: Arc<Mutex<Form>>,
     lines: Handle<Lines<Limited>, Limited>,
     /// The lines of the log thread itself.
     reports: Handle<Lines<Own>, Own>,
@@ -52,6 +57,8 @@ pub struct LogSettings {
     output: Arc<File>,
 }
 
+/// The destination and the format of lines.
+type Form = (LogTarget, LogFormat);
 /// A layer that formats events and writes them.
 type Lines<S> = Box<dyn Layer<S> + Send + Sync>;
 /// The layers below the one that writes.
@@ -75,8 +82,9 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// Starts the log of the process: it writes events of `tracing`, and panics, to standard error.
-/// `section` sets its format and levels. Only one call per process is allowed.
+/// Starts the log of the process: it writes events of `tracing`, and panics, to standard error or
+/// to journald. `section` sets its destination, format and levels. Only one call per process is
+/// allowed.
 ///
 /// # Errors
 /// `log.level` is not valid, the thread of the log cannot be started, or the process logs already.
@@ -89,11 +97,11 @@ pub fn start(section: &LogSection) -> Result<Log, String> {
     let format = section.format;
     let rate_limit = Arc::new(RateLimit::default());
     let (reports, own_lines) = reports(format, Arc::clone(&output));
-    let (queue, thread) = LogThread::start(Arc::clone(&output), Arc::clone(&rate_limit), reports)
+    let (queue, thread) = queue::start(Arc::clone(&output), Arc::clone(&rate_limit), reports)
         .map_err(|error| failed(&error))?;
     let (levels, handle) = reload::Layer::new(levels);
     let rate_limited = Arc::new(AtomicBool::new(section.rate_limited));
-    let (written, lines) = reload::Layer::new(formatted(format, queue.clone()));
+    let (written, lines) = reload::Layer::new(layer((section.target, format), &queue));
     registry()
         .with(levels)
         .with(RateLimitLayer {
@@ -107,7 +115,7 @@ pub fn start(section: &LogSection) -> Result<Log, String> {
     let settings = LogSettings {
         levels: handle,
         rate_limited,
-        format: Arc::new(Mutex::new(format)),
+        form: Arc::new(Mutex::new((section.target, format))),
         lines,
         reports: own_lines,
         queue: queue.clone(),
@@ -132,10 +140,10 @@ impl LogSettings {
         self.levels.reload(levels).map_err(ended)?;
         self.rate_limited
             .store(section.rate_limited, Ordering::Relaxed);
-        let mut format = self.format.lock().unwrap_or_else(PoisonError::into_inner);
-        if *format != section.format {
-            *format = section.format;
-            let lines = formatted(section.format, self.queue.clone());
+        let mut form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
+        if *form != (section.target, section.format) {
+            *form = (section.target, section.format);
+            let lines = layer(*form, &self.queue);
             self.lines.reload(lines).map_err(ended)?;
             let own_lines = formatted(section.format, Arc::clone(&self.output));
             self.reports.reload(own_lines).map_err(ended)?;
@@ -145,7 +153,12 @@ impl LogSettings {
 
     /// Returns the format of log lines (text or JSON).
     pub fn format(&self) -> LogFormat {
-        *self.format.lock().unwrap_or_else(PoisonError::into_inner)
+        let (_, format) = self.form();
+        format
+    }
+
+    fn form(&self) -> Form {
+        *self.form.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,7 +176,22 @@ impl Log {
     /// Writes the text as one line of the log as it is, without time and level. It goes through the
     /// queue of the log, so it appears in order with other lines.
     pub fn line(&self, text: &dyn std::fmt::Display) {
-        self.queue.push(format!("{text}\n").as_bytes());
+        let line = match self.settings.form() {
+            (LogTarget::Stderr, _) => Line::Text(format!("{text}\n").into_bytes()),
+            (LogTarget::Journald, _) => {
+                let message = Message::new(Priority::Info, &text.to_string());
+                Line::Journal(message.into_bytes())
+            }
+        };
+        self.queue.push(line);
+    }
+}
+
+/// The layer that makes lines of events.
+fn layer((target, format): Form, queue: &Queue) -> Lines<Limited> {
+    match target {
+        LogTarget::Stderr => formatted(format, queue.clone()),
+        LogTarget::Journald => JournalLayer(queue.clone()).boxed(),
     }
 }
 

@@ -1,13 +1,8 @@
-//! The queue of log lines, and the thread that writes them.
-//!
-//! A thread that logs never waits for the reader of the log: if the queue is full, the line is lost
-//! and counted. The writing thread reports the count.
+//! The lines of the log: a queue, and the sink that writes them to standard error or to journald.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,46 +10,38 @@ use tracing::{Dispatch, error};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::rate::{RateLimit, report};
+use crate::journal::Journal;
+use crate::output_queue::{Item, Limits, Sink, WritingThread};
 
-/// Most lines that wait for the writing thread.
-const LINES_MAX: usize = 8192;
-/// Most bytes of lines that wait for the writing thread.
-const BYTES_MAX: usize = 4 << 20;
-/// Longest time between two checks for lost and left out lines.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Limits of the lines that wait for the writing thread.
+const LIMITS: Limits = Limits {
+    items: 8192,
+    bytes: 4 << 20,
+    flush_timeout: Duration::from_secs(1),
+};
 /// Pause before a file in non-blocking mode that accepts no bytes is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time in which the end of a log writes the waiting lines.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The sending side of the queue. A clone refers to the same queue.
-#[derive(Clone)]
-pub(super) struct Queue {
-    sender: SyncSender<Vec<u8>>,
-    state: Arc<State>,
+/// A line of the log.
+pub(super) enum Line {
+    /// Text with its line end, for standard error.
+    Text(Vec<u8>),
+    /// A message for journald.
+    Journal(Vec<u8>),
 }
 
-#[derive(Default)]
-struct State {
-    /// Bytes of the waiting lines.
-    bytes: AtomicUsize,
-    /// Number of lost lines since the start.
-    lost: AtomicU64,
-    is_stopping: AtomicBool,
-}
-
-impl Queue {
-    /// Adds a line with its line end, or counts it as lost.
-    pub(super) fn push(&self, line: &[u8]) {
-        let State { bytes, lost, .. } = &*self.state;
-        let length = line.len();
-        let has_space = bytes.fetch_add(length, Ordering::Relaxed) + length <= BYTES_MAX;
-        if !has_space || self.sender.try_send(line.to_vec()).is_err() {
-            bytes.fetch_sub(length, Ordering::Relaxed);
-            lost.fetch_add(1, Ordering::Relaxed);
+impl Item for Line {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(bytes) | Self::Journal(bytes) => bytes.len(),
         }
     }
 }
+
+/// The sending side of the queue of lines. A clone refers to the same queue.
+pub(super) type Queue = crate::output_queue::Queue<Line>;
+/// The thread that writes the lines.
+pub(super) type LogThread = WritingThread<Line>;
 
 impl<'a> MakeWriter<'a> for Queue {
     type Writer = &'a Self;
@@ -67,7 +54,7 @@ impl<'a> MakeWriter<'a> for Queue {
 impl Write for &Queue {
     /// Takes a whole line: the formatters write each event with one call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.push(line);
+        self.push(Line::Text(line.to_vec()));
         Ok(line.len())
     }
 
@@ -76,120 +63,70 @@ impl Write for &Queue {
     }
 }
 
-/// The thread that writes the lines of a queue. Dropping it writes the waiting lines and ends it.
-pub(super) struct LogThread {
-    queue: Queue,
-    /// Closed when the thread ends.
-    has_ended: Receiver<()>,
-}
-
-impl LogThread {
-    /// Starts a thread that writes to `output`. Its own events go to `reports`, past the queue.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub(super) fn start(
-        output: Arc<File>,
-        rate_limit: Arc<RateLimit>,
-        reports: Dispatch,
-    ) -> io::Result<(Queue, Self)> {
-        Self::with_capacity(LINES_MAX, output, rate_limit, reports)
-    }
-
-    fn with_capacity(
-        lines: usize,
-        output: Arc<File>,
-        rate_limit: Arc<RateLimit>,
-        reports: Dispatch,
-    ) -> io::Result<(Queue, Self)> {
-        let (sender, receiver) = mpsc::sync_channel(lines);
-        let (ending, has_ended) = mpsc::channel();
-        let queue = Queue {
-            sender,
-            state: Arc::default(),
-        };
-        let writer = Writer {
-            receiver,
-            state: Arc::clone(&queue.state),
-            output,
-            rate_limit,
-            reported: 0,
-            checked: Instant::now(),
-        };
-        let run = move || {
-            tracing::dispatcher::with_default(&reports, || writer.run());
-            drop(ending);
-        };
-        thread::Builder::new().name("log".to_owned()).spawn(run)?;
-        let thread = Self {
-            queue: queue.clone(),
-            has_ended,
-        };
-        Ok((queue, thread))
-    }
-}
-
-impl Drop for LogThread {
-    /// Gives up after a time limit: nothing may read the log any more.
-    fn drop(&mut self) {
-        self.queue.state.is_stopping.store(true, Ordering::SeqCst);
-        // It wakes the thread. If the queue is full, the thread is awake.
-        let _ = self.queue.sender.try_send(Vec::new());
-        let _ = self.has_ended.recv_timeout(FLUSH_TIMEOUT);
-    }
-}
-
-/// The writing side of the queue.
-struct Writer {
-    receiver: Receiver<Vec<u8>>,
-    state: Arc<State>,
+/// Starts the thread that writes to `output` and to journald. Its own events go to `reports`, past
+/// the queue.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(super) fn start(
     output: Arc<File>,
+    rate_limit: Arc<RateLimit>,
+    reports: Dispatch,
+) -> io::Result<(Queue, LogThread)> {
+    start_with(LIMITS, output, rate_limit, reports)
+}
+
+fn start_with(
+    limits: Limits,
+    output: Arc<File>,
+    rate_limit: Arc<RateLimit>,
+    reports: Dispatch,
+) -> io::Result<(Queue, LogThread)> {
+    let sink = LogSink {
+        output,
+        journal: Journal::default(),
+        rate_limit,
+        reported: 0,
+    };
+    WritingThread::start("log", limits, sink, move |write| {
+        tracing::dispatcher::with_default(&reports, write);
+    })
+}
+
+/// The destinations of lines.
+struct LogSink {
+    output: Arc<File>,
+    journal: Journal,
     rate_limit: Arc<RateLimit>,
     /// Number of lost lines that are reported.
     reported: u64,
-    /// Time of the last check.
-    checked: Instant,
 }
 
-impl Writer {
-    fn run(mut self) {
-        loop {
-            let received = match self.receiver.try_recv() {
-                Ok(line) => Ok(line),
-                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
-                Err(TryRecvError::Empty) => {
-                    // The lost lines follow the written ones.
-                    self.report_lost();
-                    if self.state.is_stopping.load(Ordering::SeqCst) {
-                        break;
-                    }
-                    self.receiver.recv_timeout(CHECK_INTERVAL)
-                }
-            };
-            match received {
-                Ok(line) => self.write(&line),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.checked.elapsed() >= CHECK_INTERVAL {
-                self.checked = Instant::now();
-                self.report_lost();
-                report(&self.rate_limit.sums(self.checked));
-            }
+impl Sink<Line> for LogSink {
+    fn write(&mut self, line: Line) -> io::Result<()> {
+        match line {
+            Line::Text(line) => write_all(&self.output, &line),
+            Line::Journal(message) => self.journal.send(&message),
         }
+    }
+
+    fn idle(&mut self, lost: u64) {
+        // The lost lines follow the written ones.
+        self.report_lost(lost);
+    }
+
+    fn check(&mut self, lost: u64) {
+        self.report_lost(lost);
+        report(&self.rate_limit.sums(Instant::now()));
+    }
+
+    fn end(&mut self) {
         report(&self.rate_limit.all_sums());
     }
+}
 
-    fn write(&self, line: &[u8]) {
-        let State { bytes, lost, .. } = &*self.state;
-        bytes.fetch_sub(line.len(), Ordering::Relaxed);
-        if write_all(&self.output, line).is_err() {
-            lost.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn report_lost(&mut self) {
-        let all = self.state.lost.load(Ordering::Relaxed);
+impl LogSink {
+    fn report_lost(&mut self, all: u64) {
         let lost = all - self.reported;
         if lost > 0 {
             error!(
@@ -230,16 +167,19 @@ mod tests {
         let output = Arc::new(File::from(OwnedFd::from(writer)));
         let layer = tracing_subscriber::fmt::layer().event_format(super::super::text::Text);
         let reports = tracing_subscriber::registry().with(layer.with_writer(Arc::clone(&output)));
+        let limits = Limits {
+            items: 16,
+            ..LIMITS
+        };
         let (queue, thread) =
-            LogThread::with_capacity(16, output, Arc::default(), Dispatch::new(reports))
-                .expect("a thread");
+            start_with(limits, output, Arc::default(), Dispatch::new(reports)).expect("a thread");
         // More than a pipe and the queue hold. No call waits, because nothing reads yet.
         let mut line = vec![b'x'; 16 << 10];
         line.push(b'\n');
         for _ in 0..200 {
-            queue.push(&line);
+            queue.push(Line::Text(line.clone()));
         }
-        let lost = queue.state.lost.load(Ordering::Relaxed);
+        let lost = queue.lost();
         assert!(lost >= 100, "{lost}");
         let reading = thread::spawn(move || {
             let lines = BufReader::new(reader).lines();
@@ -262,13 +202,12 @@ mod tests {
     fn the_bytes_of_waiting_lines_are_limited() {
         let (_reader, writer) = io::pipe().expect("a pipe");
         let output = Arc::new(File::from(OwnedFd::from(writer)));
-        let (queue, _thread) =
-            LogThread::start(output, Arc::default(), Dispatch::none()).expect("a thread");
+        let (queue, _thread) = start(output, Arc::default(), Dispatch::none()).expect("a thread");
         let line = vec![b'x'; 1 << 20];
         for _ in 0..20 {
-            queue.push(&line);
+            queue.push(Line::Text(line.clone()));
         }
-        assert!(queue.state.lost.load(Ordering::Relaxed) >= 14);
-        assert!(queue.state.bytes.load(Ordering::Relaxed) <= BYTES_MAX);
+        assert!(queue.lost() >= 14);
+        assert!(queue.waiting_bytes() <= LIMITS.bytes);
     }
 }

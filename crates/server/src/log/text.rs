@@ -52,12 +52,19 @@ fn write_level(writer: &mut Writer<'_>, level: Level) -> fmt::Result {
 
 /// The escaped message and fields of an event.
 #[derive(Default)]
-struct Fields {
+pub(super) struct Fields {
     message: String,
     /// ` name=value` for each field.
     values: String,
     /// Memory for one value.
     scratch: String,
+}
+
+impl Fields {
+    /// The message and the fields.
+    pub(super) fn line(&self) -> String {
+        format!("{}{}", self.message, self.values)
+    }
 }
 
 impl Visit for Fields {

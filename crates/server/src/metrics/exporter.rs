@@ -136,6 +136,9 @@ impl Exporter {
             out.counters(family, refused)?;
         }
         out.counter(&families::LOGINS, counters.sum(|worker| &worker.logins))?;
+        let audit = self.observer.shared().audit.totals();
+        out.counter(&families::AUDIT_RECORDS, audit.written)?;
+        out.counter(&families::AUDIT_RECORDS_LOST, audit.lost)?;
         let denied = counters.sum(|worker| &worker.access_denied);
         out.counter(&families::ACCESS_DENIED, denied)
     }

@@ -71,6 +71,10 @@ families! {
         "Connections of sessions to shares that the server refused";
     ACCESS_DENIED: Counter "smbeam_access_denied" [] ()
         "Requests that the file system refused for lack of permissions";
+    AUDIT_RECORDS: Counter "smbeam_audit_records" [] ()
+        "Written records of the audit log";
+    AUDIT_RECORDS_LOST: Counter "smbeam_audit_records_lost" [] ()
+        "Records of the audit log that were lost: its queue was full, or a write failed";
     SESSIONS: Gauge "smbeam_sessions" [] ()
         "Sessions of users";
     OPENS: Gauge "smbeam_opens" [] ()

@@ -108,6 +108,7 @@ impl ChangedShares {
             opened,
             unleased,
         } = self.changed;
+        shares.select_audit(config);
         // The file systems come before the shares of the core.
         let live = Live::new(config, shares, self.disabled);
         shared.live.replace(live);

@@ -17,6 +17,7 @@ use proto::time::Instant;
 use ring::{Handle, Signal};
 use vfs::{Attempt, Effort};
 
+use crate::audit::Record;
 use crate::worker_context::WorkerContext;
 
 /// The driver of the core's `Server`.
@@ -79,6 +80,10 @@ impl ServerDriver {
                 Effect::File(op, operation) => self.file(op, operation),
                 Effect::Store(op, operation) => self.store(op, operation),
                 Effect::Notify(connection, notice) => self.worker.shared.notify(connection, notice),
+                Effect::Audit(event) => {
+                    let audit = &self.worker.shared.audit;
+                    audit.write(|| Record::of_event(&event, None));
+                }
                 // The timer is armed below.
                 Effect::ArmServerTimer => {}
                 other => unreachable!("the server does not request {other:?}"),

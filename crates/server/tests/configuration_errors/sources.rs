@@ -232,9 +232,8 @@ fn later_sources_override_earlier_ones() {
     assert_eq!(names, ["My Data", "b", "new"]);
     assert!(config.shares[0].read_only);
     assert_eq!(config.shares[0].path.get_ref(), &path.join("data"));
-    let users: Vec<&str> = (config.shares[2].valid_users.iter())
-        .map(|user| &**user.get_ref())
-        .collect();
+    let users = config.shares[2].valid_users.iter();
+    let users: Vec<&str> = users.map(|user| &**user.get_ref()).collect();
     assert_eq!(users, ["alice", "bob"]);
     assert_eq!(config.shares[2].path.get_ref(), Path::new("/tmp"));
     let origin = |key: &str| config.origin(key).map(|place| place.to_string());

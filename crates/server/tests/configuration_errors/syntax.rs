@@ -85,6 +85,11 @@ pub(crate) const CASES: &[Case] = &[
         "server.io: unknown variant `uringg`, expected one of `auto`, `uring`, `epoll`",
     ),
     (
+        "[log]\ntarget = \"syslog\"\n",
+        2,
+        "log.target: unknown variant `syslog`",
+    ),
+    (
         "[log]\nformat = \"xml\"\n",
         2,
         "log.format: unknown variant `xml`",
@@ -178,7 +183,7 @@ pub(crate) const CASES: &[Case] = &[
     (
         "[[share]]\nname = \"a\"\npath = \"/\"\nusers = \"alice\"\n",
         4,
-        "share.users: invalid type: string \"alice\", expected a sequence",
+        "share.valid_users: invalid type: string \"alice\", expected a sequence",
     ),
     (
         "[share]\nname = \"a\"\npath = \"/\"\n",

@@ -20,6 +20,36 @@ pub(crate) const CASES: &[Case] = &[
         "server.buffer_memory_mb: 1 is not valid: use at least 16",
     ),
     (
+        "[audit]\nqueue = 1\n",
+        2,
+        "audit.queue: 1 is not valid: use at least 100",
+    ),
+    (
+        "[audit]\nkeep = 0\n",
+        2,
+        "audit.keep: 0 is not valid: use at least 1",
+    ),
+    (
+        "[audit]\nmax_size_mb = 9999999\n",
+        2,
+        "audit.max_size_mb: 9999999 is not valid: use at most 1048576",
+    ),
+    (
+        "[audit]\ntarget = \"syslog\"\n",
+        2,
+        "audit.target: unknown destination `syslog`",
+    ),
+    (
+        "[audit]\noperations = [\n\"open\",\n\"opens\"]\n",
+        2,
+        "audit.operations: unknown operation `opens`",
+    ),
+    (
+        "[[share]]\nname = \"a\"\npath = \"/\"\naudit = [\"open:ok\"]\n",
+        4,
+        "share.audit: unknown outcome `ok`",
+    ),
+    (
         "[limits]\ncredits = 0\n",
         2,
         "limits.credits: 0 is not valid: use at least 1",
@@ -178,8 +208,8 @@ pub(crate) const CASES: &[Case] = &[
     ),
     (
         "[[share]]\nname = \"a\"\npath = \"/\"\nusers = []\nvalid_users = []\n",
-        5,
-        "share.valid_users: duplicate",
+        4,
+        "share.users: the share has valid_users, too: use one of them",
     ),
     (
         "[[share]]\nname = \"a\"\npath = \"/\"\nhosts_allow = [\"nas.example\"]\n",

@@ -11,6 +11,7 @@ use super::failures::{self, Step};
 use super::{STEP_LIMIT, path};
 use crate::connect::ConnectArguments;
 use crate::location::Url;
+use crate::shares::is_hidden;
 
 /// Number of measured round trips.
 const ECHOES: usize = 5;
@@ -148,7 +149,8 @@ fn enter(session: &Session, name: &str, checks: &mut Vec<Check>) -> Option<Share
 
 fn shares(session: &Session) -> Option<String> {
     let shares = session.shares().wait().ok()?;
-    let names = shares.iter().map(|share| share.name.as_str());
+    let files = shares.iter().filter(|share| !is_hidden(share.kind));
+    let names = files.map(|share| share.name.as_str());
     let names: Vec<&str> = names.take(SHARES_MAX).collect();
     Some(names.join(", "))
 }

@@ -24,7 +24,13 @@ impl Connection {
         };
         if let Some((_, open)) = open {
             // Nothing waits for these operations, as after a CLOSE.
-            close::abandon(&self.server, now, &open, self.waits.op_ids(), effects);
+            close::abandon(
+                &self.server,
+                now,
+                (&open, session),
+                self.waits.op_ids(),
+                effects,
+            );
         }
         let pipe = {
             let mut pipes = session.pipes.lock();
