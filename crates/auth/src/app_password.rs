@@ -1,20 +1,17 @@
 //! App passwords: additional passwords of an account, such as one for each device.
 
-use crate::login::FileTime;
+use crate::login::{AppPasswordRights, FileTime};
+use crate::names::{APP_PASSWORD_SHARES_MAX, NameError, check_name};
 use crate::ntlm::keys::NtHash;
-use crate::users::{NameError, check_name};
 
 /// Maximum number of app passwords of one account. A login tries all of them.
 pub const APP_PASSWORDS_MAX: usize = 16;
 
-/// Maximum number of shares that one app password names.
-pub const APP_PASSWORD_SHARES_MAX: usize = 64;
+/// Number of characters in a generated password. 25 characters of 32 have 125 bits.
+const CHARACTERS: usize = 25;
 
-/// Number of letters in a generated password. 25 letters of 32 have 125 bits.
-const LETTERS: usize = 25;
-
-/// Letters between two hyphens of a generated password.
-const LETTERS_PER_GROUP: usize = 5;
+/// Characters between two hyphens of a generated password.
+const CHARACTERS_PER_GROUP: usize = 5;
 
 /// An additional password of an account, which can expire and have fewer rights than the account.
 /// The user name of a login with it is that of the account.
@@ -27,18 +24,6 @@ pub struct AppPassword {
     /// The time from which the password does not count; `None` if it does not expire. Whole
     /// seconds.
     pub expires: Option<FileTime>,
-}
-
-/// The name of an app password, and the rights of the logins with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppPasswordRights {
-    /// Name of the password, such as that of a device. Unique within the account, with respect to
-    /// the case.
-    pub name: String,
-    /// Names of the shares that the password admits to; empty for all shares of the account.
-    pub shares: Vec<String>,
-    /// Whether the password admits to reading only.
-    pub read_only: bool,
 }
 
 impl AppPassword {
@@ -89,14 +74,14 @@ impl AppPasswordRights {
 }
 
 /// Makes a random password with 125 bits of the operating system, such as
-/// `k4m2z-pq7fa-...`, of lower-case letters and the digits 2 to 7.
+/// `k4m2z-pq7fa-...`, of characters from `a` to `z` and the digits 2 to 7.
 pub fn random_password() -> zeroize::Zeroizing<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let mut random = zeroize::Zeroizing::new([0; LETTERS]);
+    let mut random = zeroize::Zeroizing::new([0; CHARACTERS]);
     getrandom::fill(&mut random[..]).expect("the system has random numbers");
-    let mut password = zeroize::Zeroizing::new(String::with_capacity(2 * LETTERS));
+    let mut password = zeroize::Zeroizing::new(String::with_capacity(2 * CHARACTERS));
     for (index, byte) in random.iter().enumerate() {
-        if index > 0 && index.is_multiple_of(LETTERS_PER_GROUP) {
+        if index > 0 && index.is_multiple_of(CHARACTERS_PER_GROUP) {
             password.push('-');
         }
         password.push(char::from(ALPHABET[usize::from(byte % 32)]));

@@ -19,6 +19,7 @@ mod groups;
 mod initiator;
 mod login;
 mod mechanism;
+mod names;
 mod ntlm;
 mod password_rules;
 mod smbpasswd;
@@ -26,23 +27,21 @@ mod user_file;
 mod users;
 
 pub use acceptor::{Acceptor, Step, TOKEN_LEN_MAX, server_hint};
-pub use app_password::{
-    APP_PASSWORD_SHARES_MAX, APP_PASSWORDS_MAX, AppPassword, AppPasswordRights, random_password,
-};
+pub use app_password::{APP_PASSWORDS_MAX, AppPassword, random_password};
 pub use config::{AcceptorConfig, GuestLogins, TargetNames};
 pub use groups::{GROUPS_MAX, Group};
 pub use initiator::{Framing, Initiator, InitiatorStep};
-pub use login::{Accepted, Claim, Entropy, FileTime, Refusal, User, UserKind, fresh_entropy};
+pub use login::{
+    Accepted, AppPasswordRights, Claim, Entropy, FileTime, Refusal, User, UserKind, fresh_entropy,
+};
 pub use mechanism::{
     Established, InitiatorContext, InitiatorError, InitiatorMechanism, InitiatorProgress,
     InitiatorProvider, Integrity, Mechanism, MechanismProvider, Progress,
 };
+pub use names::{APP_PASSWORD_SHARES_MAX, NameError, PASSWORD_LEN_MAX, USER_NAME_LEN_MAX};
 pub use ntlm::initiator::Credentials;
 pub use ntlm::keys::NtHash;
 pub use password_rules::{CLASSES_MAX, PasswordRules};
-pub use smbpasswd::{SmbpasswdEntry, SmbpasswdError, parse_smbpasswd};
-pub use user_file::{Imported, UserFile, UserFileError};
-pub use users::{
-    Account, AccountChange, ChangedLogins, NameError, PASSWORD_LEN_MAX, USER_NAME_LEN_MAX,
-    USERS_MAX, Users,
-};
+pub use smbpasswd::{Imported, SmbpasswdEntry, SmbpasswdError, parse_smbpasswd};
+pub use user_file::{UserFile, UserFileError};
+pub use users::{Account, AccountChange, ChangedLogins, USERS_MAX, Users};

@@ -5,8 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use zeroize::Zeroizing;
 
-use crate::app_password::AppPasswordRights;
-
 /// Random bytes for one call of [`Acceptor::step`](crate::Acceptor::step),
 /// [`Initiator::start`](crate::Initiator::start) or [`Initiator::step`](crate::Initiator::step).
 /// The caller never uses the same bytes twice.
@@ -55,6 +53,18 @@ pub struct User {
     /// The app password that the client proved; `None` for the main password of the account, and
     /// for logins without a password.
     pub app_password: Option<AppPasswordRights>,
+}
+
+/// The name of an app password, and the rights of the logins with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppPasswordRights {
+    /// Name of the password, such as that of a device. Unique within the account, with respect to
+    /// the case.
+    pub name: String,
+    /// Names of the shares that the password admits to; empty for all shares of the account.
+    pub shares: Vec<String>,
+    /// Whether the password admits to reading only.
+    pub read_only: bool,
 }
 
 /// How a user identified itself: with a password, with an unknown name, or not at all.

@@ -2,9 +2,9 @@
 
 use wire::upcase::upcased;
 
-use crate::users::{NameError, PASSWORD_LEN_MAX};
+use crate::names::{NameError, PASSWORD_LEN_MAX};
 
-/// Number of the classes of characters: lower-case letters, upper-case letters, digits, others.
+/// Number of the classes of characters: lower case, upper case, digits, others.
 pub const CLASSES_MAX: u32 = 4;
 
 /// The rules for passwords of a user file. They hold for new passwords of accounts, not for
@@ -14,7 +14,7 @@ pub struct PasswordRules {
     /// Minimum number of characters, up to [`PASSWORD_LEN_MAX`].
     pub min_length: u32,
     /// Minimum number of the classes of characters that a password has, up to [`CLASSES_MAX`]:
-    /// lower-case letters, upper-case letters, digits, and others.
+    /// lower case, upper case, digits, and others.
     pub min_classes: u32,
     /// Whether a password may not contain the user name, in upper or lower case.
     pub refuse_name: bool,

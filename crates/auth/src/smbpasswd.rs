@@ -7,8 +7,8 @@
 
 use std::fmt;
 
+use crate::names::{NameError, check_name};
 use crate::ntlm::keys::NtHash;
-use crate::users::{NameError, check_name};
 
 /// An account of the password file of Samba.
 #[derive(Clone, Debug)]
@@ -37,6 +37,18 @@ pub enum SmbpasswdError {
     Machine(String),
     /// The account of this name has no password (flag N, or no NT hash).
     NoPassword(String),
+}
+
+/// What an import did with one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// The account is new.
+    Added,
+    /// The account existed. It has the imported password and state now, and keeps its Unix account,
+    /// its groups and its app passwords.
+    Replaced,
+    /// The account exists and stays as it was.
+    Kept,
 }
 
 impl SmbpasswdError {

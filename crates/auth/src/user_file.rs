@@ -42,14 +42,12 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::users::{Account, USERS_MAX, Users, hash_password};
+use crate::names::hash_password;
+use crate::users::{Account, USERS_MAX, Users};
 use document::parse;
+use error::FILE_LEN_MAX;
 pub use error::UserFileError;
-pub use import::Imported;
-use write::write;
-
-/// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
-const FILE_LEN_MAX: u64 = 4 << 20;
+use write::{sibling, write};
 
 /// The user file, a TOML file with the accounts of the server. The value also holds the accounts
 /// from the last read or write of the file.
@@ -279,10 +277,4 @@ fn read(path: &Path) -> Result<(Users, Stamp), UserFileError> {
 /// sshd has it for authorized_keys (StrictModes in sshd_config(5)).
 fn is_trusted(owner: u32, process: u32) -> bool {
     owner == 0 || owner == process
-}
-
-fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }

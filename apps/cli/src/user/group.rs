@@ -1,14 +1,15 @@
 //! `smbeam user group`: manages groups of users.
 
 mod add;
+mod arguments;
 mod join;
 mod leave;
 mod ls;
 mod rm;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
-use super::arguments::FileArgument;
+use arguments::{GroupArguments, MemberArguments};
 
 /// Subcommands of `smbeam user group`.
 #[derive(Debug, Subcommand)]
@@ -27,25 +28,6 @@ pub(crate) enum Command {
     Leave(MemberArguments),
     /// List the groups with their members.
     Ls(ls::Arguments),
-}
-
-/// A group in the file of users.
-#[derive(Debug, Args)]
-pub(crate) struct GroupArguments {
-    #[command(flatten)]
-    file: FileArgument,
-    /// The group.
-    group: String,
-}
-
-/// A group in the file of users, and some users.
-#[derive(Debug, Args)]
-pub(crate) struct MemberArguments {
-    #[command(flatten)]
-    group: GroupArguments,
-    /// The users.
-    #[arg(required = true)]
-    users: Vec<String>,
 }
 
 /// Runs `smbeam user group`.

@@ -15,8 +15,8 @@ pub(crate) struct Arguments {
     /// Minimum number of characters of a password.
     #[arg(long, value_name = "CHARACTERS")]
     min_length: Option<u32>,
-    /// Minimum number of the classes of characters in a password, up to 4: lower-case letters,
-    /// upper-case letters, digits, and others.
+    /// Minimum number of the classes of characters in a password, up to 4: lower case, upper case,
+    /// digits, and others.
     #[arg(long, value_name = "CLASSES")]
     min_classes: Option<u32>,
     /// Whether to refuse a password that contains the user name.

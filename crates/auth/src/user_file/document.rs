@@ -7,13 +7,14 @@ use toml::Spanned;
 use toml::value::Datetime;
 use zeroize::Zeroizing;
 
-use super::UserFileError;
-use crate::app_password::{APP_PASSWORDS_MAX, AppPassword, AppPasswordRights};
+use super::error::UserFileError;
+use crate::app_password::{APP_PASSWORDS_MAX, AppPassword};
 use crate::groups::{GROUPS_MAX, Group};
-use crate::login::FileTime;
+use crate::login::{AppPasswordRights, FileTime};
+use crate::names::check_name;
 use crate::ntlm::keys::NtHash;
 use crate::password_rules::PasswordRules;
-use crate::users::{Account, USERS_MAX, Users, check_name};
+use crate::users::{Account, USERS_MAX, Users};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

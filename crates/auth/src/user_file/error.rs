@@ -4,10 +4,13 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::FILE_LEN_MAX;
 use crate::app_password::APP_PASSWORDS_MAX;
 use crate::groups::GROUPS_MAX;
-use crate::users::{NameError, USERS_MAX};
+use crate::names::NameError;
+use crate::users::USERS_MAX;
+
+/// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
+pub(super) const FILE_LEN_MAX: u64 = 4 << 20;
 
 /// Why [`UserFile`] cannot read the file, or cannot change an account.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use super::{UserFile, UserFileError};
 use crate::groups::{GROUPS_MAX, Group};
-use crate::users::{Users, check_name};
+use crate::names::check_name;
+use crate::users::Users;
 
 impl UserFile {
     /// Adds a group without members and writes the file.

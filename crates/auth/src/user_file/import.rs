@@ -1,20 +1,8 @@
 //! Adds accounts of other servers to the file.
 
 use super::{UserFile, UserFileError};
-use crate::smbpasswd::SmbpasswdEntry;
+use crate::smbpasswd::{Imported, SmbpasswdEntry};
 use crate::users::{Account, USERS_MAX};
-
-/// What an import did with one account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Imported {
-    /// The account is new.
-    Added,
-    /// The account existed. It has the imported password and state now, and keeps its Unix account,
-    /// its groups and its app passwords.
-    Replaced,
-    /// The account exists and stays as it was.
-    Kept,
-}
 
 impl UserFile {
     /// Adds accounts of Samba and writes the file once. Existing accounts stay as they are, or get

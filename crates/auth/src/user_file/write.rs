@@ -3,12 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::{FILE_LEN_MAX, UserFileError, sibling};
-use crate::app_password::{AppPassword, AppPasswordRights};
+use super::error::{FILE_LEN_MAX, UserFileError};
+use crate::app_password::AppPassword;
+use crate::login::AppPasswordRights;
 use crate::ntlm::keys::NtHash;
 use crate::password_rules::PasswordRules;
 use crate::users::{Account, Users};
@@ -135,4 +136,11 @@ fn put_hash(content: &mut String, nt_hash: &NtHash) {
 
 fn quoted(text: &str) -> String {
     toml::Value::String(text.into()).to_string()
+}
+
+/// The path with a suffix after its last part.
+pub(super) fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }

@@ -30,9 +30,9 @@ pub enum NetworkError {
 /// (smb.conf(5), `hosts allow` and `hosts deny`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostRules {
-    /// Networks whose clients may connect, even if `deny` has them.
+    /// Networks from which clients may connect, even if `deny` has them.
     pub allow: Vec<Network>,
-    /// Networks whose clients may not connect.
+    /// Networks from which clients may not connect.
     pub deny: Vec<Network>,
 }
 

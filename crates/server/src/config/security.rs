@@ -38,12 +38,12 @@ pub struct SecuritySection {
     /// Duration of a lockout (see `lockout_threshold`) in milliseconds, at most a year. Failed
     /// logins that are older than this do not count. Default: 900,000 (15 minutes).
     pub lockout_duration_ms: u64,
-    /// Addresses and networks whose clients may connect to the server, such as `192.0.2.0/24`. They
-    /// decide before `hosts_deny`. Without `hosts_deny`, the server refuses all other clients,
+    /// Addresses and networks from which clients may connect to the server, such as `192.0.2.0/24`.
+    /// They decide before `hosts_deny`. Without `hosts_deny`, the server refuses all other clients,
     /// except those of this machine (loopback). A share can have further rules. Default: empty.
     #[schemars(with = "Vec<String>")]
     pub hosts_allow: Vec<Spanned<String>>,
-    /// Addresses and networks whose clients may not connect to the server. Default: empty.
+    /// Addresses and networks from which clients may not connect to the server. Default: empty.
     #[schemars(with = "Vec<String>")]
     pub hosts_deny: Vec<Spanned<String>>,
 }

@@ -54,13 +54,13 @@ pub struct ShareSection {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub write_users: Vec<Spanned<String>>,
-    /// Addresses and networks whose clients may connect to the share, such as `192.0.2.0/24`. They
-    /// decide before `hosts_deny`. Without `hosts_deny`, all other clients may not connect, except
-    /// those of this machine (loopback). Default: empty.
+    /// Addresses and networks from which clients may connect to the share, such as `192.0.2.0/24`.
+    /// They decide before `hosts_deny`. Without `hosts_deny`, all other clients may not connect,
+    /// except those of this machine (loopback). Default: empty.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub hosts_allow: Vec<Spanned<String>>,
-    /// Addresses and networks whose clients may not connect to the share. Default: empty.
+    /// Addresses and networks from which clients may not connect to the share. Default: empty.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub hosts_deny: Vec<Spanned<String>>,

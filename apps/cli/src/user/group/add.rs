@@ -2,7 +2,7 @@
 
 use auth::UserFile;
 
-use super::GroupArguments;
+use super::arguments::GroupArguments;
 
 /// Runs the command. Creates a missing file.
 pub(super) fn run(arguments: &GroupArguments) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `smbeam user group join`: makes users members of a group.
 
-use super::{GroupArguments, MemberArguments};
+use super::arguments::{GroupArguments, MemberArguments};
 
 /// Runs the command.
 pub(super) fn run(arguments: &MemberArguments) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `smbeam user group leave`: removes users from a group.
 
-use super::{GroupArguments, MemberArguments};
+use super::arguments::{GroupArguments, MemberArguments};
 
 /// Runs the command.
 pub(super) fn run(arguments: &MemberArguments) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `smbeam user group rm`: removes a group.
 
-use super::GroupArguments;
+use super::arguments::GroupArguments;
 
 /// Runs the command.
 pub(super) fn run(arguments: &GroupArguments) -> anyhow::Result<()> {
