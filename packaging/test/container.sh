@@ -11,7 +11,7 @@ root=$bundle/rootfs
 
 # Runs a program of the container, with the environment of the image, as its user.
 inside() {
-    env --ignore-environment "${environment[@]}" ${SMBEAM_PASSWORD:+SMBEAM_PASSWORD=$SMBEAM_PASSWORD} \
+    env --ignore-environment "${environment[@]}" SMBEAM_PASSWORD="${SMBEAM_PASSWORD:-}" \
         setpriv --reuid 1000 --regid 1000 --clear-groups chroot "$root" "$@"
 }
 

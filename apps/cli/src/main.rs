@@ -108,7 +108,14 @@ const NAMES: &str = "An SMB 3.1.1 file server and client for Linux in user space
 
 /// An SMB 3.1.1 file server and client for Linux in user space.
 #[derive(Debug, Parser)]
-#[command(name = "smbeam", version, long_version = LONG_VERSION, about, long_about = NAMES, after_long_help = Exit::help())]
+#[command(
+    name = "smbeam",
+    version,
+    long_version = LONG_VERSION,
+    about,
+    long_about = NAMES,
+    after_long_help = Exit::help()
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, SealFlags as Fixed};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix};
 
@@ -107,7 +107,7 @@ impl Journal {
         let mut file = File::from(rustix::fs::memfd_create("smbeam-journal", flags)?);
         file.write_all(message)?;
         // journald reads only a file that cannot change any more. memfd_create(2)
-        let fixed = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+        let fixed = Fixed::SEAL | Fixed::SHRINK | Fixed::GROW | Fixed::WRITE;
         rustix::fs::fcntl_add_seals(&file, fixed)?;
         let files = [file.as_fd()];
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

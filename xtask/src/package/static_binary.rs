@@ -1,5 +1,5 @@
-//! The static binary, for systems without the C library of Debian 12 or newer. Its `--version` names
-//! what it cannot do.
+//! The static binary, for systems without the C library of Debian 12 or newer. Its `--version`
+//! names what it cannot do.
 
 use std::fs;
 use std::process::Command;
