@@ -186,7 +186,7 @@ fn run(
 /// Ends an object with an identifier in hexadecimal digits.
 fn end(id: &str, noun: &str, end: impl FnOnce(u64) -> bool) -> Result<Value, Failure> {
     // A sign is no digit.
-    let is_number = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = id.len() <= 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = u64::from_str_radix(id, 16).ok().filter(|_| is_number);
     let number = number.ok_or_else(|| {
         let message = format!("`{id}` is not the identifier of a {noun}: hexadecimal digits");

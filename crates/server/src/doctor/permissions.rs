@@ -105,9 +105,11 @@ fn try_access(entered: &Entered<'_>, found: &[Found], access: Access, is_needed:
     let (subject, name) = (last.local.display(), &entered.user.name);
     let words = words(access, last.metadata.is_dir());
     let check = if entered.user.is_reader(entered.section) && access != Access::Read {
-        let message = format!(
-            "{name} cannot {words}: read_only or read_users of the share permit reading only"
-        );
+        let rule = match entered.section.read_only {
+            true => "the share has read_only = true",
+            false => "read_users of the share has the user",
+        };
+        let message = format!("{name} cannot {words}: {rule}");
         let code = Diagnosis::ShareReadOnly.code();
         Check::refused(subject, code, message).mended_by(format!(
             "add \"{name}\" to write_users of the share, or set read_only = false; smbeam reload"

@@ -523,8 +523,9 @@ impl World {
                     // The RDMA failed, or the memory is no longer registered.
                     Violation::RemoteMemory => is_broken,
                     Violation::LoginTimeout => self.scenario.held > 0,
-                    Violation::CannotDecrypt(_) => {
-                        !self.whole.contains(&id) || is_leaving || self.disabled_at.is_some()
+                    Violation::CannotDecrypt(session) => {
+                        let is_ended = self.books.ended.contains(&session);
+                        !self.whole.contains(&id) || is_leaving || is_ended
                     }
                     _ => false,
                 };

@@ -38,7 +38,7 @@ fn json(record: &Record) -> Value {
 fn record(action: Action) -> Value {
     let client = Client {
         peer: "[::ffff:192.0.2.7]:50123".parse().expect("an address"),
-        transport: net::Transport::Tcp,
+        transport: Transport::Tcp,
     };
     json(&Record::of_event(&event(action), Some(client)))
 }
@@ -122,7 +122,7 @@ fn refusals_have_a_reason() {
     assert!(refused.get("client").is_none());
     let client = Client {
         peer: "192.0.2.7:1".parse().expect("an address"),
-        transport: net::Transport::Quic,
+        transport: Transport::Quic,
     };
     let login = Record::of_refused_login(("eve\n", "PC"), &"the password is wrong", client);
     let login = json(&login);
