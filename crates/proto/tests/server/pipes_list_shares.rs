@@ -26,7 +26,7 @@ fn rig() -> Rig {
             share.comment = "\u{dc}ber alles".to_owned();
         });
         add(config, "closed", |share| {
-            share.users.valid = Some(Vec::new())
+            share.users.valid = Some(Vec::new());
         });
         add(config, "hidden", |share| share.listed = false);
         add(config, "admin$", |_| {});
