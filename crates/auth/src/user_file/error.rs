@@ -12,7 +12,7 @@ use crate::users::USERS_MAX;
 /// Maximum length of the file in bytes: [`USERS_MAX`] accounts with long names fit.
 pub(super) const FILE_LEN_MAX: u64 = 4 << 20;
 
-/// Why [`UserFile`] cannot read the file, or cannot change an account.
+/// Why [`UserFile`](crate::UserFile) cannot read the file, or cannot change an account.
 #[derive(Debug)]
 pub enum UserFileError {
     /// A system call on this path failed with this error of the operating system.
