@@ -9,10 +9,14 @@ image=$1 bundle=$2 lab=$3
 root=$bundle/rootfs
 . "$(dirname "$0")/steps.sh"
 
-# Runs a program of the container, with the environment of the image, as its user.
+# Becomes a program of the container, with the environment of the image, as its user.
+enter() {
+    exec env --ignore-environment "${environment[@]}" SMBEAM_PASSWORD="${SMBEAM_PASSWORD:-}" \
+        chroot --userspec=1000:1000 --groups= "$root" "$@"
+}
+
 inside() {
-    env --ignore-environment "${environment[@]}" SMBEAM_PASSWORD="${SMBEAM_PASSWORD:-}" \
-        setpriv --reuid 1000 --regid 1000 --clear-groups chroot "$root" "$@"
+    (enter "$@")
 }
 
 smbeam() {
@@ -46,7 +50,7 @@ environment+=(
 printf '%s\n' "${environment[@]}"
 
 say 'start the container as user 1000'
-inside "${arguments[@]}" > "$bundle/server.log" 2>&1 &
+enter "${arguments[@]}" > "$bundle/server.log" 2>&1 &
 server=$!
 trap 'kill $server 2> /dev/null || true' EXIT
 wait_for smbeam status

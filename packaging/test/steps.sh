@@ -61,6 +61,7 @@ prepare_namespace() {
     ip link set lo up
     local place
     for place in "$root" "$lab"; do
+        mkdir -p "$place/dev" "$place/proc"
         mount --rbind /dev "$place/dev"
         mount -t proc proc "$place/proc"
     done

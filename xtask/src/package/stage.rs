@@ -13,7 +13,7 @@ use crate::process::quiet;
 use crate::workspace::{target, workspace};
 
 /// Largest binary in bytes.
-const BINARY_MAX: u64 = 20 << 20;
+const BINARY_MAX: u64 = 20_000_000;
 const TOOLS: &[Tool] = &[Tool {
     program: "gzip",
     package: "gzip",
