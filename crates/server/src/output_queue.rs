@@ -53,6 +53,9 @@ pub(crate) struct Limits {
     pub(crate) bytes: usize,
     /// Longest time in which the end of the queue writes the waiting items.
     pub(crate) flush_timeout: Duration,
+    /// Time between the first item in an empty queue and its write. Items that follow it soon do
+    /// not wake the thread again.
+    pub(crate) pause: Duration,
 }
 
 /// The sending side of a queue. A clone refers to the same queue.
@@ -148,6 +151,7 @@ impl<T: Item> WritingThread<T> {
             receiver,
             state: Arc::clone(&queue.state),
             sink,
+            pause: limits.pause,
             checked: Instant::now(),
         };
         let run = move || {
@@ -179,6 +183,7 @@ struct Writer<T, S> {
     receiver: Receiver<Message<T>>,
     state: Arc<State>,
     sink: S,
+    pause: Duration,
     /// Time of the last check.
     checked: Instant,
 }
@@ -194,7 +199,7 @@ impl<T: Item, S: Sink<T>> Writer<T, S> {
                     if self.state.is_stopping.load(Ordering::SeqCst) {
                         break;
                     }
-                    self.receiver.recv_timeout(CHECK_INTERVAL)
+                    self.wait()
                 }
             };
             match received {
@@ -208,6 +213,15 @@ impl<T: Item, S: Sink<T>> Writer<T, S> {
             }
         }
         self.sink.end();
+    }
+
+    /// Waits for a message in an empty queue.
+    fn wait(&self) -> Result<Message<T>, RecvTimeoutError> {
+        let received = self.receiver.recv_timeout(CHECK_INTERVAL);
+        if matches!(received, Ok(Message::Item(_))) && !self.pause.is_zero() {
+            thread::sleep(self.pause);
+        }
+        received
     }
 
     fn check(&mut self) {

@@ -23,6 +23,9 @@ use self::sink::{AuditSink, Destination};
 
 /// Most bytes of the queue for each of its records.
 const BYTES_PER_RECORD: usize = 4096;
+/// Time between a record in an empty queue and its write: a wake-up of the thread costs as much as
+/// several records.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Longest time in which the end of the log writes the waiting records.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -78,6 +81,7 @@ impl Audit {
             items,
             bytes: items.saturating_mul(BYTES_PER_RECORD),
             flush_timeout: FLUSH_TIMEOUT,
+            pause: PAUSE,
         };
         let (queue, thread) = WritingThread::start("audit", limits, sink, |write| write())?;
         Ok(Some(Output {

@@ -179,6 +179,7 @@ mod tests {
             items: 10_000,
             bytes: 1 << 20,
             flush_timeout: std::time::Duration::from_secs(10),
+            pause: std::time::Duration::ZERO,
         };
         let (queue, thread) =
             WritingThread::start("audit", limits, sink(&path), |write| write()).expect("a thread");

@@ -18,6 +18,7 @@ const LIMITS: Limits = Limits {
     items: 8192,
     bytes: 4 << 20,
     flush_timeout: Duration::from_secs(1),
+    pause: Duration::ZERO,
 };
 /// Pause before a file in non-blocking mode that accepts no bytes is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
