@@ -35,6 +35,8 @@ pub type AppPasswordUses = BTreeMap<(String, String), i64>;
 pub(crate) struct LastUse {
     path: PathBuf,
     state: Mutex<State>,
+    /// Held by the one thread that writes the file.
+    writing: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -82,6 +84,7 @@ impl LastUse {
         });
         Self {
             path,
+            writing: Mutex::default(),
             state: Mutex::new(State {
                 uses,
                 is_new: false,
@@ -107,6 +110,7 @@ impl LastUse {
     /// Writes the file if it is not up to date and the last write is long enough ago, or if the
     /// server stops. Forgets the app passwords that `users` has not. May block.
     pub(crate) fn write_if_due(&self, users: &Users, stops: bool) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let is_recent = |written: Instant| written.elapsed() < WRITE_INTERVAL;
         if !state.is_new || (!stops && state.written.is_some_and(is_recent)) {
@@ -118,9 +122,12 @@ impl LastUse {
         });
         state.written = Some(Instant::now());
         state.is_new = false;
-        let error = write(&self.path, &state.uses)
-            .err()
-            .map(|error| error.to_string());
+        let uses = state.uses.clone();
+        // A login on a worker must not wait for the disk.
+        drop(state);
+        let written = write(&self.path, &uses);
+        let error = written.err().map(|error| error.to_string());
+        let mut state = self.lock();
         if let Some(error) = error
             .as_ref()
             .filter(|error| state.error.as_ref() != Some(*error))
