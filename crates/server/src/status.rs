@@ -446,12 +446,7 @@ fn session(session: &SessionSnapshot) -> SessionStatus {
     SessionStatus {
         id: session_name(session.id),
         user: session.account.name.clone(),
-        kind: match session.account.kind {
-            AccountKind::Named => "named",
-            AccountKind::Guest => "guest",
-            AccountKind::Anonymous => "anonymous",
-        }
-        .to_owned(),
+        kind: kind_name(session.account.kind).to_owned(),
         dialect: session.dialect.to_string(),
         since: unix_seconds(session.created),
         is_signed: session.signing_required,
@@ -501,6 +496,15 @@ fn file(session: &SessionSnapshot, open: &OpenSnapshot) -> FileStatus {
         caching: caching_names(open.caching),
         locks: locks.collect(),
         lock_count: open.lock_count,
+    }
+}
+
+/// The name of a kind of login.
+pub(crate) fn kind_name(kind: AccountKind) -> &'static str {
+    match kind {
+        AccountKind::Named => "named",
+        AccountKind::Guest => "guest",
+        AccountKind::Anonymous => "anonymous",
     }
 }
 

@@ -1,8 +1,6 @@
 //! The names of values in records.
 
-use net::Transport;
 use proto::audit::{Action, Attributes};
-use proto::login::AccountKind;
 use wire::access::CreateDisposition;
 use wire::create::CreateAction;
 use wire::query_info::SecurityInformation;
@@ -24,18 +22,6 @@ pub(super) fn event(action: &Action) -> &'static str {
         Action::Security(_) => "security",
         Action::Quota => "quota",
     }
-}
-
-pub(super) fn kind(kind: AccountKind) -> &'static str {
-    match kind {
-        AccountKind::Named => "named",
-        AccountKind::Guest => "guest",
-        AccountKind::Anonymous => "anonymous",
-    }
-}
-
-pub(super) fn transport(transport: Transport) -> &'static str {
-    transport.name()
 }
 
 /// \[MS-SMB2\] 2.2.13, CreateDisposition

@@ -16,6 +16,7 @@ use super::text::{FileName, escaped, limited};
 use crate::config::AuditTarget;
 use crate::journal::{Message, Priority};
 use crate::rights::right_names;
+use crate::status::kind_name;
 
 /// The client of a record.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +117,7 @@ impl Record {
             outcome: event.outcome().name(),
             status: Some(status_name(*status)),
             user: Some(limited(user)),
-            user_kind: Some(names::kind(*kind)),
+            user_kind: Some(kind_name(*kind)),
             session: session.map(|id| format!("{:016x}", id.0)),
             share: share.as_deref().map(limited),
             ..Self::now()
@@ -179,7 +180,7 @@ impl Record {
         Self {
             client: Some(peer.ip().to_canonical().to_string()),
             client_port: Some(peer.port()),
-            transport: Some(names::transport(transport)),
+            transport: Some(transport.name()),
             ..self
         }
     }
