@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::rig::proxy::Proxy;
+use crate::rig::proxy::{Proxy, Way};
 use crate::rig::{
     Case, Peer, Rig, SHARE, TIME_LIMIT, assert_status, connect_through, tests_over_tcp, within,
 };
@@ -38,6 +38,7 @@ pub(crate) fn tests() -> Vec<Test> {
         ("leases_and_durable_opens_are_optional", without),
         ("a_server_that_restarts_closes_files", a_restart),
         ("posix_opens_survive_an_outage", posix_opens),
+        ("a_create_without_a_response_is_found", a_lost_response),
     ];
     tests_over_tcp(cases)
 }
@@ -247,6 +248,40 @@ fn posix_opens(peer: Peer) -> Result<()> {
     for file in [locked, removed, replaced, theirs] {
         file.close().wait()?;
     }
+    Ok(())
+}
+
+/// The connection ends before the response to a CREATE, and to a compound of a CREATE and a query.
+/// The client receives the open that the server made, and no second one remains.
+fn a_lost_response(peer: Peer) -> Result<()> {
+    let rig = Rig::with(peer, durable)?;
+    let proxy = Proxy::to(rig.endpoint())?;
+    let session = connect_through(&proxy, Options::default())?;
+    let share = session.share(SHARE).wait()?;
+    let other = rig.share()?;
+    for (number, is_new, is_compound) in [
+        (0, false, false),
+        (1, false, true),
+        (2, true, false),
+        (3, true, true),
+    ] {
+        let name = format!("file-{number}");
+        let options = both().create_new(is_new);
+        proxy.cut_at_next(Way::Back);
+        let file = match is_compound {
+            true => share.open_with_metadata(&name, &options).wait()?.0,
+            false => share.open(&name, &options).wait()?,
+        };
+        ensure!(file.was_created(), "{name}: the open is another one");
+        ensure!(file.durable_timeout().is_some(), "{name} is not durable");
+        file.write_at(b"data".to_vec(), 0).wait().0?;
+        file.close().wait()?;
+        rig.assert_holds(&name, b"data")?;
+        let alone = OpenOptions::new().read(true).share(false, false, false);
+        other.open(&name, &alone).wait()?.close().wait()?;
+    }
+    let info = session.info();
+    ensure!(info.resumptions == 4, "{} resumptions", info.resumptions);
     Ok(())
 }
 

@@ -76,6 +76,8 @@ pub fn resume(request: &mut Request, fate: Fate) -> bool {
     let plans = (steps.iter().enumerate()).map(|(index, step)| match step {
         Step::Logoff => Plan::GiveUp,
         Step::Lock { .. } if is_alone => Plan::Replay,
+        // The server may have preserved the open of the first try. Then it knows the CreateGuid.
+        Step::Create(create) if create.create_guid.is_some() => Plan::Replay,
         Step::Create(create) if can_be_reopened(create) => match is_alone {
             true => Plan::Replay,
             false => Plan::Again,
@@ -453,6 +455,20 @@ mod tests {
         assert!(repeated(open, read(previous)) && repeated(open, set_previous(4)));
         // Rename, delete.
         assert!(!repeated(open, set_previous(10)) && !repeated(open, set_previous(13)));
+    }
+
+    #[test]
+    fn a_new_session_repeats_a_compound_with_a_create_guid_as_a_replay() {
+        for (create_guid, is_replay) in [(None, false), (Some(Guid([1; 16])), true)] {
+            let create = Create {
+                create_guid,
+                ..create(CreateDisposition::OPEN_IF)
+            };
+            let steps = vec![Step::Create(create), read(FileRef::Previous)];
+            let mut request = Request::new(None, steps);
+            assert!(resume(&mut request, Fate::Sent));
+            assert_eq!(request.is_replay, is_replay);
+        }
     }
 
     #[test]

@@ -335,11 +335,16 @@ impl Context<'_> {
     /// The open that a request names. It becomes the open of the compound: a related request means
     /// that one and not the one that it names. \[MS-SMB2\] 3.3.5.2.7.2. Mostly it names ffff...;
     /// smbprotocol sends the FileId of an earlier open.
+    ///
+    /// A request that names an open shows that its client received the response to the CREATE. A
+    /// related request does not show that: the client sent it before the response. (\[MS-SMB2\]
+    /// 3.3.5.9.10 makes no difference; then a client that loses the response to such a compound
+    /// cannot find its open.)
     pub(crate) fn open(&mut self, id: FileId) -> Result<Arc<Open>, Status> {
-        let id = match *self.related_open {
-            RelatedOpen::Open(id) => id,
+        let (id, is_named) = match *self.related_open {
+            RelatedOpen::Open(id) => (id, false),
             RelatedOpen::Failed(status) => return Err(status),
-            RelatedOpen::None => id,
+            RelatedOpen::None => (id, true),
         };
         let open = self.session.opens.lock().get(&id.volatile).cloned();
         let open = open.filter(|open| open.id == id && open.tree() == self.tree.id);
@@ -348,9 +353,9 @@ impl Context<'_> {
         if self.dialect >= Dialect::SMB_3_0 && self.outstanding.is_none() {
             *self.outstanding = outstanding_request::admit(&open, &self.header)?;
         }
-        open.replay_entry
-            .iter()
-            .for_each(|replay_entry| replay_entry.mark_used());
+        if let Some(replay_entry) = open.replay_entry.as_ref().filter(|_| is_named) {
+            replay_entry.mark_used();
+        }
         Ok(open)
     }
 }

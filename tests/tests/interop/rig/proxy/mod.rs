@@ -86,6 +86,10 @@ impl Proxy {
             cut,
             ..State::default()
         };
+        Proxy::with_state(server, state)
+    }
+
+    fn with_state(server: Endpoint, state: State) -> Result<Proxy> {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
         });
@@ -119,6 +123,16 @@ impl Proxy {
         if let Some(hang_up) = self.shared.lock().links.get(connection) {
             hang_up();
         }
+    }
+
+    /// Ends the latest connection in place of its next message in this direction.
+    pub(crate) fn cut_at_next(&self, way: Way) {
+        let mut state = self.shared.lock();
+        state.cut = Some(Cut {
+            connection: state.links.len() - 1,
+            way,
+            after: 0,
+        });
     }
 
     /// Ends all connections now, and all new ones for the time `outage`. The server then sees the
