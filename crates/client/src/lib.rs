@@ -127,6 +127,7 @@ mod channels;
 mod client;
 mod connect;
 mod ea;
+mod errno;
 mod error;
 mod file;
 mod fork;
