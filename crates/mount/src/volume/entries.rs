@@ -6,6 +6,7 @@ use fuser::{Errno, FileType, RenameFlags};
 use smbeam_client::{Error, ErrorKind, OpenOptions, PosixChanges, ReparsePoint, Share, Status};
 use wire::reparse::{self, NfsFile};
 
+use super::new_owner::New;
 use super::{Answer, Caller, Found, Volume};
 use crate::attributes::Node;
 use crate::errno::errno;
@@ -28,7 +29,7 @@ impl Volume {
                 self.node(&path).await?
             }
         };
-        let node = self.give((parent, &path), new, node).await?;
+        let node = self.give((parent, New::At(&path)), new, node).await?;
         self.found(parent, name, &node)
     }
 
@@ -116,7 +117,9 @@ impl Volume {
         let made = self.share.symlink(target, &path, false).await;
         made.map_err(|error| errno(&error))?;
         let node = self.node(&path).await?;
-        let node = self.give((parent, &path), (caller, 0), node).await?;
+        let node = self
+            .give((parent, New::At(&path)), (caller, 0), node)
+            .await?;
         self.found(parent, name, &node)
     }
 
@@ -152,7 +155,9 @@ impl Volume {
                 self.node(&path).await?
             }
         };
-        let node = self.give((parent, &path), (caller, mode), node).await?;
+        let node = self
+            .give((parent, New::At(&path)), (caller, mode), node)
+            .await?;
         self.found(parent, name, &node)
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use fuser::{FileType, INodeNo, Request};
-use smbeam_client::{Error, PosixChanges, Status};
+use smbeam_client::{Error, File, PosixChanges, Status};
 
 use super::{Answer, Volume};
 use crate::attributes::Node;
@@ -29,12 +29,22 @@ impl Caller {
     }
 }
 
+/// A new file.
+#[derive(Clone, Copy)]
+pub(super) enum New<'a> {
+    /// It is open with the rights of its owner. An open of its path would break the lease of this
+    /// one: then a loss of the connection before the acknowledgment ends the open.
+    Open(&'a File),
+    /// It has this path.
+    At(&'a str),
+}
+
 impl Volume {
-    /// Gives the new file of a path to the caller, with the special bits of `mode`. Returns the
-    /// file as it is then.
+    /// Gives a new file to the caller, with the special bits of `mode`. Returns the file as it is
+    /// then.
     pub(super) async fn give(
         &self,
-        (parent, path): (u64, &str),
+        (parent, new): (u64, New<'_>),
         (caller, mode): (Caller, u32),
         node: Node,
     ) -> Answer<Node> {
@@ -53,11 +63,11 @@ impl Volume {
         let changes = PosixChanges::default()
             .owner(uid, gid)
             .mode(mode(has_other_mode || has_lost));
-        match self.change_new(path, &changes, node).await {
+        match self.change_new(new, &changes, node).await {
             Err(error) if has_other_owner && is_refusal(&error) => {
                 self.is_ordinary_user.store(true, Ordering::Relaxed);
                 let changes = PosixChanges::default().mode(mode(has_other_mode));
-                let changed = self.change_new(path, &changes, node).await;
+                let changed = self.change_new(new, &changes, node).await;
                 changed.map_err(|error| errno(&error))
             }
             changed => changed.map_err(|error| errno(&error)),
@@ -67,14 +77,18 @@ impl Volume {
     /// Changes a new file. Returns the file as it is then.
     async fn change_new(
         &self,
-        path: &str,
+        new: New<'_>,
         changes: &PosixChanges,
         node: Node,
     ) -> Result<Node, Error> {
-        match changes.is_empty() {
-            true => Ok(node),
-            false => Ok(node.changed(self.share.change_posix(path, changes).await?)),
+        if changes.is_empty() {
+            return Ok(node);
         }
+        let changed = match new {
+            New::Open(file) => file.change_posix(changes).await?,
+            New::At(path) => self.share.change_posix(path, changes).await?,
+        };
+        Ok(node.changed(changed))
     }
 
     /// The owner and the group that a new file must get.

@@ -8,7 +8,7 @@ use fuser::{Errno, FileHandle, FopenFlags, OpenAccMode, OpenFlags};
 use rustix::fs::OFlags;
 use smbeam_client::{AccessMask, Error, File, FileAttributes, LeaseState, Metadata, OpenOptions};
 
-use super::new_owner::is_refusal;
+use super::new_owner::{New, is_refusal};
 use super::{Answer, Caller, EXCLUSIVE, Found, Volume};
 use crate::attributes::Node;
 use crate::errno::errno;
@@ -147,7 +147,11 @@ impl Volume {
         let (file, metadata) = opened.map_err(|error| errno(&error))?;
         let mut node = Node::new(metadata);
         if file.was_created() {
-            node = self.give((parent, &path), (caller, mode), node).await?;
+            let new = match access.may_change_owner {
+                true => New::Open(&file),
+                false => New::At(&path),
+            };
+            node = self.give((parent, new), (caller, mode), node).await?;
         }
         let found = self.found(parent, name, &node)?;
         let ino = found.attributes.ino.0;
