@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use io_uring::squeue::Entry;
@@ -42,11 +43,13 @@ impl Handle {
     ) -> impl Future<Output = (io::Result<i32>, Hold)> + use<'a> {
         // SAFETY: the caller guarantees the contract of `Uring::submit`, which is this function's.
         let mut operation = unsafe { self.submit(entry, hold) };
+        let mut interrupted = interrupt.map(Signal::raised);
         async move {
             poll_fn(move |context| {
                 let polled = operation.poll(context);
+                let interrupted = interrupted.as_mut().map(Pin::new);
                 if polled.is_pending()
-                    && interrupt.is_some_and(|signal| signal.poll_raised(context).is_ready())
+                    && interrupted.is_some_and(|raised| raised.poll(context).is_ready())
                 {
                     // The driver cancels an operation once.
                     operation.cancel();

@@ -34,6 +34,15 @@ enum Owner {
     /// A part of another region. No two parts overlap.
     Piece(Arc<Region>),
     Lent(Loan),
+    /// Memory of another program part, such as the interpreter of another language.
+    Foreign(Foreign),
+}
+
+/// An owner that this crate does not know.
+struct Foreign {
+    is_shared: bool,
+    /// Dropped when the last operation has finished.
+    _owner: Box<dyn Send + Sync>,
 }
 
 // SAFETY: a region is the only way to its bytes (or, inside a `Source`, nothing writes them), plain
@@ -73,6 +82,27 @@ impl Region {
         }
     }
 
+    /// Makes a region of the memory `bytes` of `owner`. The region drops `owner` when the last
+    /// operation on the bytes has finished, on any thread.
+    ///
+    /// # Safety
+    /// Until `owner` is dropped, the bytes stay allocated at their address, and nothing except the
+    /// region reads or writes them.
+    pub unsafe fn of_foreign(bytes: NonNull<[u8]>, owner: Box<dyn Send + Sync>) -> Self {
+        Self::foreign(bytes, owner, false)
+    }
+
+    fn foreign(bytes: NonNull<[u8]>, owner: Box<dyn Send + Sync>, is_shared: bool) -> Self {
+        Self {
+            start: bytes.cast(),
+            len: bytes.len(),
+            owner: Owner::Foreign(Foreign {
+                is_shared,
+                _owner: owner,
+            }),
+        }
+    }
+
     /// Returns the memory block that contains this region, if the block is long-lived, so that a
     /// device registers it once. `None` for memory that exists only for one operation.
     #[must_use]
@@ -81,7 +111,7 @@ impl Region {
             Owner::Buffer(buffer) => Some(buffer.memory()),
             Owner::Pages(memory) => Some(memory),
             Owner::Piece(whole) => whole.memory(),
-            Owner::Vec(_) | Owner::Shared(_) | Owner::Lent(_) => None,
+            Owner::Vec(_) | Owner::Shared(_) | Owner::Lent(_) | Owner::Foreign(_) => None,
         }
     }
 
@@ -246,6 +276,16 @@ impl fmt::Debug for Region {
 pub struct Source(Region);
 
 impl Source {
+    /// Makes a source of the memory `bytes` of `owner`. The source drops `owner` when the last
+    /// operation on the bytes has finished, on any thread.
+    ///
+    /// # Safety
+    /// Until `owner` is dropped, the bytes stay allocated at their address, and nothing writes
+    /// them.
+    pub unsafe fn of_foreign(bytes: NonNull<[u8]>, owner: Box<dyn Send + Sync>) -> Self {
+        Self(Region::foreign(bytes, owner, true))
+    }
+
     /// Returns the region that the source was made of.
     ///
     /// # Errors
@@ -301,6 +341,7 @@ impl Region {
             Owner::Vec(_) | Owner::Buffer(_) | Owner::Pages(_) => false,
             Owner::Shared(_) => true,
             Owner::Lent(loan) => loan.is_shared,
+            Owner::Foreign(foreign) => foreign.is_shared,
             Owner::Piece(whole) => whole.is_shared(),
         }
     }
@@ -413,6 +454,25 @@ mod tests {
         let bytes: Vec<_> = parts.iter().map(|part| part.to_vec()).collect();
         assert_eq!(bytes, [vec![7, 7], vec![], vec![5, 6, 7, 8, 9]]);
         assert!(Region::from(vec![1]).into_parts(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_owner_of_foreign_memory_lives_as_long_as_its_last_piece() {
+        let memory = Box::leak(vec![1_u8, 2, 3, 4].into_boxed_slice());
+        let (first, second) = memory.split_at_mut(2);
+        let owner = Arc::new(());
+        // SAFETY: the memory is leaked, and nothing else uses it.
+        let region = unsafe { Region::of_foreign(first.into(), Box::new(Arc::clone(&owner))) };
+        let mut pieces = region.into_pieces(1);
+        pieces[1][0] = 7;
+        pieces.remove(0);
+        assert_eq!(Arc::strong_count(&owner), 2);
+        assert_eq!(*pieces.remove(0), [7]);
+        assert_eq!(Arc::strong_count(&owner), 1);
+        // SAFETY: the memory is leaked, and nothing writes it.
+        let source = unsafe { Source::of_foreign(second.into(), Box::new(owner)) };
+        let source = source.into_region().expect_err("nothing may write it");
+        assert_eq!(*source, [3, 4]);
     }
 
     #[test]

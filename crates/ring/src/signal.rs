@@ -5,6 +5,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use slab::Slab;
+
 /// A flag that tasks of one thread can wait for. [`raise`](Self::raise) sets the flag and wakes all
 /// waiting tasks. The flag stays set, so a raise without a waiting task is not lost: a later
 /// [`raised`](Self::raised) returns at once. Only [`lower`](Self::lower) clears the flag; neither a
@@ -12,7 +14,8 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug, Default)]
 pub struct Signal {
     is_raised: Cell<bool>,
-    waiting: RefCell<Vec<Waker>>,
+    /// The wakers of the futures that wait.
+    waiting: RefCell<Slab<Waker>>,
 }
 
 impl Signal {
@@ -20,8 +23,9 @@ impl Signal {
     /// until [`lower`](Self::lower), also if no task waits.
     pub fn raise(&self) {
         self.is_raised.set(true);
-        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-        waiting.into_iter().for_each(Waker::wake);
+        for (_, waker) in &*self.waiting.borrow() {
+            waker.wake_by_ref();
+        }
     }
 
     /// Returns whether the flag is set: [`raise`](Self::raise) was called, and
@@ -38,19 +42,44 @@ impl Signal {
 
     /// Waits until the flag is set; returns at once if it is set already. Does not clear the flag.
     /// Several tasks may wait at the same time.
-    pub async fn raised(&self) {
-        poll_fn(|context| self.poll_raised(context)).await;
+    pub fn raised(&self) -> Raised<'_> {
+        Raised {
+            signal: self,
+            key: None,
+        }
     }
+}
 
-    pub(crate) fn poll_raised(&self, context: &Context<'_>) -> Poll<()> {
-        if self.is_raised() {
+/// The future of [`Signal::raised`].
+#[derive(Debug)]
+#[must_use = "a future does nothing without a poll"]
+pub struct Raised<'a> {
+    signal: &'a Signal,
+    /// Key of the waker of this future in the table of the signal.
+    key: Option<usize>,
+}
+
+impl Future for Raised<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.signal.is_raised() {
             return Poll::Ready(());
         }
-        let mut waiting = self.waiting.borrow_mut();
-        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
+        let mut waiting = self.signal.waiting.borrow_mut();
+        match self.key {
+            Some(key) => waiting[key].clone_from(context.waker()),
+            None => self.key = Some(waiting.insert(context.waker().clone())),
         }
         Poll::Pending
+    }
+}
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.signal.waiting.borrow_mut().remove(key);
+        }
     }
 }
 
@@ -79,4 +108,41 @@ where
         second.as_mut().poll(context).map(Either::Second)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    fn poll(future: Pin<&mut Raised<'_>>) -> Poll<()> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_signal_forgets_futures_that_are_dropped() {
+        let signal = Signal::default();
+        for _ in 0..100 {
+            assert!(poll(pin!(signal.raised())).is_pending());
+        }
+        assert!(signal.waiting.borrow().is_empty());
+        let mut waits = pin!(signal.raised());
+        assert!(poll(waits.as_mut()).is_pending() && poll(waits.as_mut()).is_pending());
+        assert_eq!(signal.waiting.borrow().len(), 1);
+        signal.raise();
+        assert!(poll(waits).is_ready());
+    }
+
+    #[test]
+    fn a_future_waits_again_if_the_flag_is_cleared_before_its_poll() {
+        let signal = Signal::default();
+        let mut waits = pin!(signal.raised());
+        assert!(poll(waits.as_mut()).is_pending());
+        signal.raise();
+        signal.lower();
+        assert!(poll(waits.as_mut()).is_pending());
+        signal.raise();
+        assert!(poll(waits).is_ready());
+    }
 }

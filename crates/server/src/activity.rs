@@ -10,6 +10,7 @@ use proto::server::ledger::Resource;
 use proto::server::{Counts, SnapshotLimits};
 use serde::{Deserialize, Serialize};
 
+use crate::counters::{CounterTotals, Direction, HistogramTotal, StoreOperation, Wait};
 use crate::observer::Observer;
 use crate::status::{
     ConnectionStatus, FileStatus, SessionStatus, TotalsStatus, of_snapshot, set_protection,
@@ -39,6 +40,18 @@ pub struct Activity {
     pub commands: Vec<CommandActivity>,
     /// The shares with requests.
     pub shares: Vec<ShareActivity>,
+    /// Most bytes of I/O buffers of each worker.
+    #[serde(default)]
+    pub buffer_bytes_max: u64,
+    /// File operations that waited for a disk, by `read`, `write` and `metadata`.
+    #[serde(default)]
+    pub disk: Vec<TimeActivity>,
+    /// Ended waits by their reason: `buffer`, `response_memory`, `send` and `client`.
+    #[serde(default)]
+    pub waits: Vec<TimeActivity>,
+    /// Signing and encryption by direction: `received` and `sent`.
+    #[serde(default)]
+    pub crypto: Vec<CryptoActivity>,
     /// The open connections, at most 1000: those with the most answered requests.
     pub clients: Vec<ClientActivity>,
     /// Number of connections that the list omits.
@@ -92,6 +105,29 @@ pub struct ShareActivity {
     pub written: u64,
     /// Sum of the times from the start of a request to its result, in seconds.
     pub seconds: f64,
+}
+
+/// Operations or waits of one kind, in the [`Activity`] of a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeActivity {
+    /// Name of the kind.
+    pub kind: String,
+    /// Number of operations or waits that have ended.
+    pub count: u64,
+    /// Sum of their times in seconds.
+    pub seconds: f64,
+}
+
+/// Signing and encryption in one direction, in messages of 4 KiB and more, in the [`Activity`] of a
+/// server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CryptoActivity {
+    /// `received` or `sent`.
+    pub direction: String,
+    /// Time of the workers in seconds.
+    pub seconds: f64,
+    /// Number of bytes.
+    pub bytes: u64,
 }
 
 /// A connection of a client, in the [`Activity`] of a server.
@@ -151,6 +187,10 @@ impl Observer {
             now: self.counts(requests),
             commands: self.commands(),
             shares: self.share_activity(),
+            buffer_bytes_max: self.shared().pool_bytes as u64,
+            disk: times(StoreOperation::ALL.map(|kind| (kind.label(), counters.store(kind)))),
+            waits: times(Wait::ALL.map(|wait| (wait.label(), counters.wait(wait)))),
+            crypto: Direction::ALL.map(|it| crypto(it, &counters)).to_vec(),
             clients: clients.map(|client| users.client(client)).collect(),
             clients_left_out,
             files,
@@ -213,6 +253,24 @@ impl Observer {
         let named = by_name.into_iter();
         let named = named.map(|(share, activity)| ShareActivity { share, ..activity });
         named.collect()
+    }
+}
+
+fn times<const N: usize>(totals: [(&str, HistogramTotal); N]) -> Vec<TimeActivity> {
+    let times = totals.into_iter().map(|(kind, total)| TimeActivity {
+        kind: kind.to_owned(),
+        count: total.count(),
+        seconds: total.seconds(),
+    });
+    times.collect()
+}
+
+fn crypto(direction: Direction, counters: &CounterTotals<'_>) -> CryptoActivity {
+    let (seconds, bytes) = counters.crypto(direction);
+    CryptoActivity {
+        direction: direction.label().to_owned(),
+        seconds,
+        bytes,
     }
 }
 

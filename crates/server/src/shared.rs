@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) login_threads: LoginThreads,
     /// Bytes of pool buffers that the responses of one connection may take.
     pub(crate) answer_bytes: usize,
+    /// Most bytes of I/O buffers of each worker.
+    pub(crate) pool_bytes: usize,
     pub(crate) placement: Arc<Placement>,
     /// The RDMA devices. Unset if the server does not listen for SMB Direct.
     pub(crate) rdma: OnceLock<RdmaDevices>,

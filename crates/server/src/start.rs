@@ -262,6 +262,7 @@ pub(crate) fn shared(
         login_attempts: LoginAttempts::new(lockout(config)),
         login_threads: LoginThreads::default(),
         answer_bytes: answer_limit(pool_bytes(config)),
+        pool_bytes: pool_bytes(config),
         placement: placement(config),
         rdma: std::sync::OnceLock::new(),
         configured: observer::seconds(SystemTime::now()).into(),

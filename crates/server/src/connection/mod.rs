@@ -1,6 +1,7 @@
 //! One transport connection: drives its core and does what the core asks for.
 
 mod answers;
+mod crypto_timer;
 mod receive;
 mod reclaim;
 mod report;
@@ -33,6 +34,7 @@ use crate::observer;
 use crate::status::{self, ConnectionStatus};
 use crate::worker_context::WorkerContext;
 
+use self::crypto_timer::CryptoTimer;
 pub(crate) use self::report::refusal;
 
 /// One connection of a worker.
@@ -50,6 +52,8 @@ pub(crate) struct Connection {
     sent: Cell<u64>,
     /// Acknowledged bytes at a time: the last progress of the running send.
     progress: Cell<(u64, std::time::Instant)>,
+    /// End of the last send, if no request was in progress then, until more bytes arrive.
+    idle_since: Cell<Option<std::time::Instant>>,
     /// Bytes of responses in plain memory: in the making, queued or being sent.
     answers: Cell<usize>,
     /// The connection waits before it handles a further request.
@@ -129,6 +133,7 @@ impl Connection {
             received: Cell::new(0),
             sent: Cell::new(0),
             progress: Cell::new((0, std::time::Instant::now())),
+            idle_since: Cell::new(None),
             answers: Cell::new(0),
             is_paused: Cell::new(false),
             to_send: Signal::default(),
@@ -205,7 +210,9 @@ impl Connection {
         self.with_core(frame, |core, now, frame, effects| {
             let bytes = frame.bytes();
             let scratch = &mut Vec::new();
+            let timer = CryptoTimer::of_frame(bytes);
             core.receive(now, Inbound { bytes, scratch }, effects);
+            timer.count(&self.context.worker.counters);
         });
     }
 
@@ -366,7 +373,10 @@ impl Connection {
             outbox,
             payloads,
         } = &mut *output;
-        if !outbox.push(framing, &self.handle().pool(), payloads, outbound) {
+        let timer = CryptoTimer::of_outbound(&outbound);
+        let is_queued = outbox.push(framing, &self.handle().pool(), payloads, outbound);
+        timer.count(&self.context.worker.counters);
+        if !is_queued {
             let (peer, code) = (self.peer(), EndedConnection::ResponseTooLong.code());
             warn!(%peer, code, "disconnecting: a response is too long for the transport");
             self.context.ended.raise();

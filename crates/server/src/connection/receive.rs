@@ -5,7 +5,7 @@
 
 use std::io;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use net::{FrameError, FrameHandler, Next, Partial, Received, Receiver};
 use ring::{Buffer, Chunk};
@@ -13,10 +13,14 @@ use tracing::warn;
 
 use super::Connection;
 use crate::codes::{EndedConnection, Reason as _};
+use crate::counters::Wait;
 use crate::datapath::{Frame, frame_start};
 
 /// Missing bytes from which on the rest of a frame is received into its own buffer.
 const DIRECT_BYTES: usize = 32 << 10;
+
+/// Time without a request after which a client is idle: the time is no wait of a running load.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// Most received bytes of a frame that gives its buffer back: they stay in plain memory.
 const RETAINED_BYTES: usize = 1 << 20;
@@ -50,8 +54,19 @@ pub(crate) async fn frames(connection: &Rc<Connection>) -> io::Result<()> {
 
 impl Connection {
     fn note_received(&self, bytes: usize) {
+        self.note_request();
         self.received.set(self.received.get() + bytes as u64);
         self.context.worker.counters.received.add(bytes as u64);
+    }
+
+    /// Counts the time since the last response, if no request was in progress.
+    fn note_request(&self) {
+        if let Some(since) = self.idle_since.take() {
+            let time = since.elapsed();
+            if time < IDLE_MAX {
+                self.context.worker.counters.count_wait(Wait::Client, time);
+            }
+        }
     }
 }
 
@@ -117,7 +132,10 @@ impl Frames<'_> {
             self.deadline = None;
         }
         if !self.rest.is_empty() {
-            connection.resumed().await;
+            let context = &connection.context;
+            context
+                .waited(Wait::ResponseMemory, connection.resumed())
+                .await;
             return Ok(Chunk::from(std::mem::take(&mut self.rest)));
         }
         let receiving = connection.context.stream.recv();
@@ -199,7 +217,8 @@ impl Frames<'_> {
     ) -> io::Result<Buffer> {
         let context = &self.connection.context;
         context.worker.shortage.raise();
-        let mut buffer: Buffer = self.in_time(context.holder.take_or_wait(end)).await?;
+        let waiting = context.waited(Wait::Buffer, context.holder.take_or_wait(end));
+        let mut buffer: Buffer = self.in_time(waiting).await?;
         buffer[start..start + received.len()].copy_from_slice(received);
         Ok(buffer)
     }

@@ -1,13 +1,14 @@
 //! The sending task of a connection.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ring::Part;
 use tracing::{debug, warn};
 
 use super::Connection;
 use crate::codes::{EndedConnection, Reason as _};
+use crate::counters::Wait;
 use crate::datapath::Output;
 
 /// Bytes per second that a client must receive, on average over one send. It is slower than any
@@ -48,6 +49,7 @@ impl Connection {
                 outbox.recycle(parts, payloads);
                 drop(output);
                 self.count_answers();
+                self.note_idle();
                 self.context.released.raise();
                 continue;
             }
@@ -56,6 +58,14 @@ impl Connection {
             }
             self.to_send.lower();
             self.to_send.raised().await;
+        }
+    }
+
+    /// Notes the time if the connection has no request in progress and nothing to send.
+    fn note_idle(&self) {
+        let has_output = self.context.output.borrow().outbox.queued() > 0;
+        if self.pending.get() == 0 && !has_output {
+            self.idle_since.set(Some(Instant::now()));
         }
     }
 
@@ -74,7 +84,7 @@ impl Connection {
         context.sending.set(bytes);
         context.sending_in_memory.set(bytes_in_memory(&parts));
         let sending = self.handle().timeout(limit, context.stream.send(parts));
-        let sent = sending.await;
+        let sent = context.waited(Wait::Send, sending).await;
         context.sending.set(0);
         context.sending_in_memory.set(0);
         let peer = self.peer();

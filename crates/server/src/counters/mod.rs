@@ -14,4 +14,6 @@ pub(crate) use counter::HistogramTotal;
 pub(crate) use load::{ConnectionKind, WorkerLoad};
 pub use reasons::RefusedLogin;
 pub(crate) use reasons::{RefusedConnection, RefusedShare};
-pub(crate) use worker_counters::{CounterTotals, ShareTotals, StoreOperation, WorkerCounters};
+pub(crate) use worker_counters::{
+    CounterTotals, Direction, ShareTotals, StoreOperation, Wait, WorkerCounters,
+};

@@ -51,6 +51,60 @@ impl StoreOperation {
     }
 }
 
+/// A state in which requests or connections wait, apart from operations of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// A request or a frame waits for a buffer of the pool.
+    Buffer,
+    /// A READ or a connection waits until responses are sent, because they hold too much memory.
+    ResponseMemory,
+    /// A send of responses waits for the socket.
+    Send,
+    /// A connection without a request in progress waits for the next one, less than a second.
+    Client,
+}
+
+impl Wait {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Buffer, Self::ResponseMemory, Self::Send, Self::Client];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Buffer => "buffer",
+            Self::ResponseMemory => "response_memory",
+            Self::Send => "send",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// The direction of a message that the worker signs, verifies, encrypts or decrypts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From a client.
+    Received,
+    /// To a client.
+    Sent,
+}
+
+impl Direction {
+    pub(crate) const ALL: [Self; 2] = [Self::Received, Self::Sent];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Sent => "sent",
+        }
+    }
+}
+
+/// Time and bytes of signing and encryption in one direction.
+#[derive(Debug, Default)]
+struct CryptoCounters {
+    nanoseconds: Counter,
+    bytes: Counter,
+}
+
 /// The counters of a worker, which alone changes them. The alignment keeps them off the cache lines
 /// (and the pairs of lines that processors fetch together) of all other data.
 #[derive(Debug)]
@@ -61,6 +115,8 @@ pub(crate) struct WorkerCounters {
     /// Made by the first request on each share.
     shares: [OnceLock<Box<ShareCounters>>; SHARE_SLOTS],
     store: [Histogram; StoreOperation::ALL.len()],
+    waits: [Histogram; Wait::ALL.len()],
+    crypto: [CryptoCounters; Direction::ALL.len()],
     /// Accepted connections by transport.
     accepted: [Counter; Transport::ALL.len()],
     refused_connections: [Counter; RefusedConnection::CODES.len()],
@@ -90,6 +146,8 @@ impl Default for WorkerCounters {
             requests: array::from_fn(|_| array::from_fn(|_| Counter::default())),
             shares: array::from_fn(|_| OnceLock::new()),
             store: Default::default(),
+            waits: Default::default(),
+            crypto: Default::default(),
             accepted: Default::default(),
             refused_connections: Default::default(),
             refused_logins: Default::default(),
@@ -126,6 +184,19 @@ impl WorkerCounters {
     /// Counts the time of a file operation that waited for a disk.
     pub(crate) fn count_store(&self, operation: StoreOperation, time: Duration) {
         self.store[operation as usize].observe(time);
+    }
+
+    /// Counts the time of a wait that has ended.
+    pub(crate) fn count_wait(&self, wait: Wait, time: Duration) {
+        self.waits[wait as usize].observe(time);
+    }
+
+    /// Counts the time of signing or encryption of a message of `bytes`.
+    pub(crate) fn count_crypto(&self, direction: Direction, bytes: usize, time: Duration) {
+        let counters = &self.crypto[direction as usize];
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        counters.nanoseconds.add(nanoseconds);
+        counters.bytes.add(bytes as u64);
     }
 
     pub(crate) fn count_accepted(&self, transport: Transport) {
@@ -271,6 +342,23 @@ impl CounterTotals<'_> {
         total
     }
 
+    /// The times of waits that have ended.
+    pub(crate) fn wait(&self, wait: Wait) -> HistogramTotal {
+        let mut total = HistogramTotal::default();
+        for worker in self.0 {
+            total.add(&worker.waits[wait as usize]);
+        }
+        total
+    }
+
+    /// Seconds and bytes of signing and encryption in one direction.
+    pub(crate) fn crypto(&self, direction: Direction) -> (f64, u64) {
+        let slot = direction as usize;
+        let nanoseconds = self.sum(|worker| &worker.crypto[slot].nanoseconds);
+        let seconds = Duration::from_nanos(nanoseconds).as_secs_f64();
+        (seconds, self.sum(|worker| &worker.crypto[slot].bytes))
+    }
+
     /// Number of accepted connections by transport.
     pub(crate) fn accepted(&self) -> [(Transport, u64); Transport::ALL.len()] {
         Transport::ALL.map(|transport| {
@@ -359,6 +447,21 @@ mod tests {
         assert_eq!((durations[0].0, durations[0].1.count()), ("READ", 2));
         let commands: Vec<_> = (totals.without_share().iter().map(|(name, _)| *name)).collect();
         assert_eq!(commands, ["ECHO", "other"]);
+    }
+
+    #[test]
+    fn waits_and_crypto_are_counted_by_kind() {
+        let workers = [0, 1].map(|_| Arc::new(WorkerCounters::default()));
+        for worker in &workers {
+            worker.count_wait(Wait::Buffer, Duration::from_millis(500));
+            worker.count_crypto(Direction::Sent, 1000, Duration::from_millis(250));
+        }
+        let totals = CounterTotals(&workers);
+        let buffer = totals.wait(Wait::Buffer);
+        assert_eq!((buffer.count(), buffer.seconds()), (2, 1.0));
+        assert_eq!(totals.wait(Wait::Send).count(), 0);
+        assert_eq!(totals.crypto(Direction::Sent), (0.5, 2000));
+        assert_eq!(totals.crypto(Direction::Received), (0.0, 0));
     }
 
     #[test]

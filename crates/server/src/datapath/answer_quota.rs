@@ -13,6 +13,7 @@ use ring::either;
 use wire::Status;
 
 use super::context::Context;
+use crate::counters::Wait;
 
 /// Most bytes of buffers for the responses of one connection: eight of the largest responses, which
 /// is several times what known clients request on one connection at a time.
@@ -39,9 +40,16 @@ impl Drop for AnswerReservation {
     }
 }
 
-/// Reserves bytes for a READ; `None` if that would exceed the quota. A single response may exceed
-/// it.
+/// Reserves bytes for a READ; `None` if that would exceed the quota, or if READs wait for it. A
+/// single response may exceed it.
 pub(super) fn reserve(context: &Rc<Context>, bytes: usize) -> Option<AnswerReservation> {
+    match context.readers.is_empty() {
+        true => take(context, bytes),
+        false => None,
+    }
+}
+
+fn take(context: &Rc<Context>, bytes: usize) -> Option<AnswerReservation> {
     let reading = context.reading.get();
     let queued = context.output.borrow().outbox.queued();
     let taken = reading + context.sending.get() + queued;
@@ -55,7 +63,7 @@ pub(super) fn reserve(context: &Rc<Context>, bytes: usize) -> Option<AnswerReser
     })
 }
 
-/// Reserves bytes for a READ. Waits until the quota has them.
+/// Reserves bytes for a READ. Waits until the quota has them and earlier READs have theirs.
 ///
 /// # Errors
 /// CANCELLED if the connection ends, INSUFFICIENT_RESOURCES if compounds hold too much.
@@ -63,11 +71,24 @@ pub(super) async fn reserve_or_wait(
     context: &Rc<Context>,
     bytes: usize,
 ) -> Result<AnswerReservation, Status> {
+    if !may_keep(context, bytes) {
+        return Err(Status::INSUFFICIENT_RESOURCES);
+    }
+    if let Some(reservation) = reserve(context, bytes) {
+        return Ok(reservation);
+    }
+    let waiting = wait(context, bytes);
+    context.waited(Wait::ResponseMemory, waiting).await
+}
+
+async fn wait(context: &Rc<Context>, bytes: usize) -> Result<AnswerReservation, Status> {
+    let place = context.readers.enter();
+    place.first().await;
     while !context.ended.is_raised() {
         if !may_keep(context, bytes) {
             return Err(Status::INSUFFICIENT_RESOURCES);
         }
-        if let Some(reservation) = reserve(context, bytes) {
+        if let Some(reservation) = take(context, bytes) {
             return Ok(reservation);
         }
         let (released, ended) = (pin!(context.released()), pin!(context.ended.raised()));

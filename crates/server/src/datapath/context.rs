@@ -10,12 +10,12 @@ use net::{Framing, Outbox, Payloads, Stream, Transport};
 use proto::effect::Outcome;
 use proto::login::Account;
 use proto::server::ledger::{Charge, Resource};
-use ring::{Buffer, Handle, Holder, JobSource, Signal};
+use ring::{Buffer, Handle, Holder, JobSource, Signal, TaskQueue};
 use wire::Status;
 
 use super::logins::Logins;
 use super::rdma_quota::RdmaQuota;
-use crate::counters::StoreOperation;
+use crate::counters::{StoreOperation, Wait};
 use crate::worker_context::WorkerContext;
 
 /// Longest time that a request waits for a buffer of the pool. Clients give up after 60 s.
@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) output: RefCell<Output>,
     /// Bytes of pool buffers that running READs hold.
     pub(super) reading: Cell<usize>,
+    /// READs that wait for bytes of the quota of responses.
+    pub(super) readers: TaskQueue,
     /// Bytes that the running send holds.
     pub(crate) sending: Cell<usize>,
     /// Bytes of the running send that are in plain memory.
@@ -106,6 +108,7 @@ impl Context {
                 payloads: Payloads::default(),
             }),
             reading: Cell::default(),
+            readers: TaskQueue::default(),
             sending: Cell::default(),
             sending_in_memory: Cell::default(),
             answers: RefCell::default(),
@@ -151,7 +154,8 @@ impl Context {
         let waiting = self
             .handle()
             .timeout(limit, self.holder.take_or_wait(bytes));
-        waiting.await.map_err(|_| Status::INSUFFICIENT_RESOURCES)
+        let buffer = self.waited(Wait::Buffer, waiting).await;
+        buffer.map_err(|_| Status::INSUFFICIENT_RESOURCES)
     }
 
     /// Awaits a file operation on the ring or on a thread, and counts its time. The two readings of
@@ -165,6 +169,14 @@ impl Context {
         let result = running.await;
         let counters = &self.worker.counters;
         counters.count_store(operation, start.elapsed());
+        result
+    }
+
+    /// Awaits a future, and counts its time as a wait.
+    pub(crate) async fn waited<T>(&self, wait: Wait, waiting: impl Future<Output = T>) -> T {
+        let start = Instant::now();
+        let result = waiting.await;
+        self.worker.counters.count_wait(wait, start.elapsed());
         result
     }
 

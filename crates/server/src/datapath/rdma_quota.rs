@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use ring::Signal;
+use ring::{Signal, TaskQueue};
 
 /// Most bytes of buffers for the RDMA transfers of one connection: eight of the largest transfers.
 /// Without it, a client that requests more than its link carries would hold the buffers of all.
@@ -13,6 +13,8 @@ const MAX_BYTES: usize = 64 << 20;
 #[derive(Default)]
 pub(super) struct RdmaQuota {
     reserved: Cell<usize>,
+    /// Transfers that wait for bytes.
+    waiting: TaskQueue,
     released: Signal,
 }
 
@@ -23,8 +25,16 @@ pub(super) struct RdmaReservation {
 }
 
 impl RdmaQuota {
-    /// Reserves bytes; `None` if that would exceed the quota. A single transfer may exceed it.
+    /// Reserves bytes; `None` if that would exceed the quota, or if transfers wait for it. A single
+    /// transfer may exceed it.
     pub(super) fn reserve(self: &Rc<Self>, bytes: usize) -> Option<RdmaReservation> {
+        match self.waiting.is_empty() {
+            true => self.take(bytes),
+            false => None,
+        }
+    }
+
+    fn take(self: &Rc<Self>, bytes: usize) -> Option<RdmaReservation> {
         let reserved = self.reserved.get();
         if reserved > 0 && reserved + bytes > MAX_BYTES {
             return None;
@@ -34,10 +44,12 @@ impl RdmaQuota {
         Some(RdmaReservation { quota, bytes })
     }
 
-    /// Reserves bytes. Waits until the quota has them.
+    /// Reserves bytes. Waits until the quota has them and earlier transfers have theirs.
     pub(super) async fn reserve_or_wait(self: &Rc<Self>, bytes: usize) -> RdmaReservation {
+        let place = self.waiting.enter();
+        place.first().await;
         loop {
-            if let Some(reservation) = self.reserve(bytes) {
+            if let Some(reservation) = self.take(bytes) {
                 return reservation;
             }
             self.released.lower();

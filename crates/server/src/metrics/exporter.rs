@@ -15,7 +15,9 @@ use proto::server::ledger::Resource;
 use super::families::{self, Family};
 use super::process::Process;
 use super::share_state::ShareState;
-use crate::counters::{ConnectionKind, HistogramTotal, ShareTotals, StoreOperation};
+use crate::counters::{
+    ConnectionKind, Direction, HistogramTotal, ShareTotals, StoreOperation, Wait,
+};
 use crate::live::Live;
 use crate::memory;
 use crate::observer::{Observer, seconds};
@@ -109,7 +111,14 @@ impl Exporter {
         out.counter(&families::SENT, counters.sum(|worker| &worker.sent))?;
         let operations = StoreOperation::ALL;
         let store = operations.map(|kind| ([kind.label()], counters.store(kind)));
-        out.histograms(&families::STORE_DURATION, &store)
+        out.histograms(&families::STORE_DURATION, &store)?;
+        let waits = Wait::ALL.map(|wait| ([wait.label()], counters.wait(wait)));
+        out.histograms(&families::WAIT_DURATION, &waits)?;
+        let crypto = Direction::ALL.map(|direction| (direction, counters.crypto(direction)));
+        let seconds = crypto.map(|(direction, (seconds, _))| ([direction.label()], seconds));
+        out.seconds(&families::CRYPTO_TIME, &seconds)?;
+        let bytes = crypto.map(|(direction, (_, bytes))| ([direction.label()], bytes));
+        out.counters(&families::CRYPTO_BYTES, bytes.into_iter())
     }
 
     fn share_name(&self, share: Option<ShareId>) -> &str {
@@ -293,6 +302,21 @@ impl Output<'_> {
             let labels = labels(family, &values);
             let mut row = metric.encode_family(&labels)?;
             row.encode_counter::<NoLabelSet, u64, u64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    /// Writes counters of seconds.
+    fn seconds<const N: usize>(
+        &mut self,
+        family: &'static Family,
+        rows: &[([&str; N], f64)],
+    ) -> fmt::Result {
+        let mut metric = self.family(family)?;
+        for (values, seconds) in rows {
+            let labels = labels(family, values);
+            let mut row = metric.encode_family(&labels)?;
+            row.encode_counter::<NoLabelSet, f64, u64>(seconds, None)?;
         }
         Ok(())
     }

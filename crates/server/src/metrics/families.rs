@@ -103,6 +103,12 @@ families! {
         "Messages that were lost because the queue of a worker was full";
     STORE_DURATION: Histogram "smbeam_store_duration" [Seconds] ("operation")
         "Time of file operations that waited for a disk, on a thread or in io_uring";
+    WAIT_DURATION: Histogram "smbeam_wait_duration" [Seconds] ("reason")
+        "Time of waits for a buffer, response memory, the socket, or the next request";
+    CRYPTO_TIME: Counter "smbeam_crypto" [Seconds] ("direction")
+        "Processor time of signing and encryption, in messages of 4 KiB and more";
+    CRYPTO_BYTES: Counter "smbeam_crypto" [Bytes] ("direction")
+        "Bytes that were signed or encrypted, in messages of 4 KiB and more";
     SHARE_AVAILABLE: Gauge "smbeam_share_available" [] ("share")
         "1 if the directory of the share can be opened, otherwise 0";
     BUFFERS: Gauge "smbeam_buffers" [] ()
