@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use net::Transport;
 use proto::client::{Config, Role};
@@ -123,6 +124,14 @@ impl Inner {
         let gone = || std::io::Error::other("the client was closed");
         let opened = (&mut opening.opened).await;
         opened.unwrap_or_else(|_| Err(ConnectCause::Io(Arc::new(gone()))))
+    }
+
+    /// Waits for a time.
+    pub(crate) async fn pause(&self, time: Duration) {
+        let (filler, pickup) = slot();
+        // If the thread has ended, it has dropped its end of the slot.
+        let _ = self.threads[0].sender.send(Message::Pause(time, filler));
+        let _ = pickup.await;
     }
 
     /// Remembers a session for [`Client::log_off`].

@@ -9,10 +9,11 @@ use net::Endpoint;
 use proto::client::{Config, Role};
 
 use crate::client::Client;
-use crate::error::{ConnectCause, Error};
+use crate::error::{ConnectCause, Error, ErrorKind};
 use crate::io::connect;
 use crate::io::dispatch::Dispatch;
 use crate::io::message::Target;
+use crate::io::pauses::Pauses;
 use crate::io::quic::Tls;
 use crate::options::Credentials;
 use crate::session::{Inner, Login, Session};
@@ -72,6 +73,37 @@ impl Client {
             }
         }
         Err(Error::of_transports(host, tried))
+    }
+
+    /// Connects as [`connect`](Self::connect) does, and tries again for up to `limit` while the
+    /// server is not reachable: it may be restarting.
+    ///
+    /// # Errors
+    /// As those of [`connect`](Self::connect), of the last attempt.
+    pub async fn connect_within(
+        &self,
+        limit: Duration,
+        host: &str,
+        port: Option<u16>,
+        credentials: &Credentials,
+    ) -> Result<Session, Error> {
+        let mut pauses = Pauses::within(limit);
+        loop {
+            let error = match self.connect(host, port, credentials).await {
+                Ok(session) => return Ok(session),
+                Err(error) => error,
+            };
+            let can_pass = matches!(
+                error.kind(),
+                ErrorKind::Unreachable | ErrorKind::TimedOut | ErrorKind::ConnectionLost
+            );
+            let pause = match pauses.next() {
+                Some(pause) if can_pass && self.inner.threads.is_here() => pause,
+                _ => return Err(error),
+            };
+            tracing::debug!(host, %error, "no connection yet");
+            self.inner.pause(pause).await;
+        }
     }
 
     /// Tries one transport at every address.

@@ -98,6 +98,9 @@ pub struct ChannelInfo {
     pub sent: u64,
     /// Count of bytes that the client received on the channel.
     pub received: u64,
+    /// Count of credits that the server has granted on the channel: those that are free, and those
+    /// that pending requests hold.
+    pub credits: u32,
 }
 
 impl Session {
@@ -158,6 +161,11 @@ impl Session {
         &self.inner.target.dispatch
     }
 
+    /// Whether no other value refers to the session: it logs off when this one is dropped.
+    pub(crate) fn is_last(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
     pub(crate) fn negotiated(&self) -> &Arc<proto::client::Session> {
         let session = self.dispatch().session();
         session.expect("the first channel has set it")
@@ -186,6 +194,7 @@ impl Session {
             transport: channel.transport,
             sent: channel.sent.load(Ordering::Relaxed),
             received: channel.received.load(Ordering::Relaxed),
+            credits: channel.credits.load(Ordering::Relaxed),
         };
         SessionInfo {
             dialect: negotiated.dialect,

@@ -746,7 +746,10 @@ fn volume(replies: &[Reply]) -> Result<Volume, Cause> {
 impl Drop for Inner {
     fn drop(&mut self) {
         let dispatch = self.session.dispatch();
+        // The LOGOFF of the session, which follows, ends its tree connects. A request on another
+        // channel could reach the server after it.
         if dispatch.is_here()
+            && !self.session.is_last()
             && let Ok(id) = self.tree.id()
         {
             let mut request = Request::new(Some(id), vec![Step::TreeDisconnect]);

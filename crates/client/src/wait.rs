@@ -1,9 +1,10 @@
 //! Waiting for a future without a runtime.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 /// Blocks the thread until a future is done. Implemented for every future.
 ///
@@ -13,12 +14,19 @@ pub trait Wait: Future {
     /// Runs the future to its end on this thread and returns the output. The thread sleeps while
     /// the future is pending.
     fn wait(self) -> Self::Output;
+
+    /// Runs the future on this thread for at most `limit`. Returns the output, or `None` if the
+    /// future is not done; a later call continues it. The thread sleeps while the future is
+    /// pending.
+    fn wait_for(&mut self, limit: Duration) -> Option<Self::Output>
+    where
+        Self: Unpin;
 }
 
 impl<F: Future> Wait for F {
     fn wait(self) -> Self::Output {
         let mut future = pin!(self);
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let waker = waker_of_this_thread();
         let mut context = Context::from_waker(&waker);
         loop {
             match future.as_mut().poll(&mut context) {
@@ -27,6 +35,29 @@ impl<F: Future> Wait for F {
             }
         }
     }
+
+    fn wait_for(&mut self, limit: Duration) -> Option<F::Output>
+    where
+        F: Unpin,
+    {
+        let end = Instant::now() + limit;
+        let waker = waker_of_this_thread();
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(output) = Pin::new(&mut *self).poll(&mut context) {
+                return Some(output);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            std::thread::park_timeout(left);
+        }
+    }
+}
+
+fn waker_of_this_thread() -> Waker {
+    Waker::from(Arc::new(Unpark(std::thread::current())))
 }
 
 struct Unpark(Thread);

@@ -141,6 +141,19 @@ fn parse(bytes: &[u8]) -> Result<Vec<Change>, Cause> {
         .collect()
 }
 
+impl Watch {
+    /// The changes that most programs want: names, attributes, sizes, and times of the last write
+    /// and of the creation.
+    pub const USUAL: CompletionFilter = CompletionFilter(
+        CompletionFilter::FILE_NAME.0
+            | CompletionFilter::DIR_NAME.0
+            | CompletionFilter::ATTRIBUTES.0
+            | CompletionFilter::SIZE.0
+            | CompletionFilter::LAST_WRITE.0
+            | CompletionFilter::CREATION.0,
+    );
+}
+
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Watch({})", self.directory.path())

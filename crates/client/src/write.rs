@@ -2,9 +2,10 @@
 
 use proto::client::Step;
 use proto::client::request::{FileRef, Reply};
-use ring::Region;
+use ring::Source;
 use wire::fscc::FileInfoClass;
 
+use crate::buffer::IoSource;
 use crate::error::{Cause, Error};
 use crate::file::io::written;
 use crate::io::call::Memory;
@@ -64,9 +65,10 @@ impl Share {
     pub async fn write(
         &self,
         path: &str,
-        bytes: Vec<u8>,
+        bytes: impl IoSource,
         options: &WriteOptions,
     ) -> Result<(), Error> {
+        let bytes = bytes.into_source();
         let (is_created, result) =
             match bytes.len() > WHOLE_BYTES_MAX.min(self.max_write()) as usize {
                 true => self.write_large(path, bytes, options).await,
@@ -83,7 +85,7 @@ impl Share {
     async fn write_large(
         &self,
         path: &str,
-        bytes: Vec<u8>,
+        bytes: Source,
         options: &WriteOptions,
     ) -> (bool, Result<(), Error>) {
         let file = match self.open(path, &open_options(options)).await {
@@ -104,7 +106,7 @@ impl Share {
     async fn write_small(
         &self,
         path: &str,
-        bytes: Vec<u8>,
+        bytes: Source,
         options: &WriteOptions,
     ) -> (bool, Result<(), Error>) {
         let length = u32::try_from(bytes.len()).expect("a small file is small");
@@ -122,7 +124,7 @@ impl Share {
             Ok(walk) => walk,
             Err(error) => return (false, Err(error)),
         };
-        let mut memory = Memory::Source(Region::from(bytes).into());
+        let mut memory = Memory::Source(bytes);
         loop {
             let wire = walk.path().to_owned();
             let compound = compound_at(wire, &open_options(options), steps.clone());

@@ -24,6 +24,8 @@ pub(crate) enum Message {
     /// The process is about to end: report when no request is pending, and end the channels that
     /// the kernel would not end.
     Settle(Filler<()>),
+    /// Report after this time.
+    Pause(Duration, Filler<()>),
     /// End all channels, and the thread.
     Stop,
 }

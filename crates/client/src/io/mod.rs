@@ -15,6 +15,7 @@ pub(crate) mod dispatch;
 pub(crate) mod leases;
 pub(crate) mod message;
 pub(crate) mod opens;
+pub(crate) mod pauses;
 pub(crate) mod quic;
 pub(crate) mod rdma_registration;
 pub(crate) mod receive;

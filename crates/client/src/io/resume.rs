@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use net::Transport;
 use proto::client::request::{Create, FileRef, Reply};
@@ -22,12 +22,10 @@ use crate::io::dispatch::Dispatch;
 use crate::io::leases::run_all;
 use crate::io::message::{Open, Target};
 use crate::io::opens::OpenState;
+use crate::io::pauses::Pauses;
 use crate::io::slot::slot;
 use crate::io::tree::TreeState;
 
-/// Pause after a failed attempt. It doubles with each attempt up to the maximum.
-const PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Time limit of one connection attempt: a later one may find another route.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -46,13 +44,11 @@ pub(crate) async fn run(handle: Handle, target: Target, open: impl Fn(Open)) {
         dispatch: &dispatch,
         failed: Some("the connection was closed".into()),
     };
-    let end = Instant::now() + target.reconnect_timeout;
-    let mut pause = PAUSE;
+    let mut pauses = Pauses::within(target.reconnect_timeout);
     let ways = ways(&target);
     for way in ways.iter().cycle() {
-        let left = end.saturating_duration_since(Instant::now());
         let attempt = attempt(&target, *way, &open);
-        let failed = match handle.timeout(left, attempt).await {
+        let failed = match handle.timeout(pauses.left(), attempt).await {
             Ok(Ok(())) if dispatch.resumed() => {
                 resumption.failed = None;
                 return;
@@ -69,12 +65,10 @@ pub(crate) async fn run(handle: Handle, target: Target, open: impl Fn(Open)) {
         let (address, transport) = way;
         debug!(%address, %transport, reason = %failed, "the session is not resumed yet");
         resumption.failed = Some(failed);
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || !dispatch.is_resuming() {
-            return;
+        match pauses.next() {
+            Some(pause) if dispatch.is_resuming() => handle.sleep(pause).await,
+            _ => return,
         }
-        handle.sleep(pause.min(left)).await;
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 

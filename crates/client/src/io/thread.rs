@@ -111,10 +111,20 @@ impl Thread {
                 Message::Settle(settled) => {
                     self.context.handle.spawn(Rc::clone(&self).settle(settled));
                 }
+                Message::Pause(time, passed) => self.pause(time, passed),
                 Message::Stop => break,
             }
         }
         self.end_all(|_| true).await;
+    }
+
+    /// Fills a slot after a time.
+    fn pause(&self, time: Duration, passed: Filler<()>) {
+        let handle = self.context.handle.clone();
+        self.context.handle.spawn(async move {
+            handle.sleep(time).await;
+            let _ = passed.fill(());
+        });
     }
 
     /// Waits until no request is pending, and ends the channels that the kernel does not end.
