@@ -2,7 +2,6 @@
 //! that a command has opened.
 
 mod certificates;
-mod transports;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,29 +10,27 @@ use std::time::Duration;
 
 use clap::Args;
 use smbeam_client::{
-    Channels, Client, Options, Protection, QuicSettings, RdmaChoice, Session, Share, TcpOptions,
+    Channels, Client, Credentials, Options, QuicSettings, RdmaChoice, Session, Share, TcpOptions,
     Transports, Wait as _,
+};
+use smbeam_profile::{
+    ConnectOptions, DEPTH_MAX, RDMA_BUSY_POLL_MAX_US, RDMA_VARIABLE, SessionKey, parse_channels,
+    parse_dialect, parse_io_size, parse_threshold, parse_transports,
 };
 use wire::dialect::Dialect;
 use wire::upcase::upcased;
 
 use crate::client_failure::failure_of;
-use crate::credentials::LoginArguments;
+use crate::credentials::{LoginArguments, credentials_for};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, ExpandedPath, FilePath, LocalPath, RemotePath};
-use crate::format::parse_size;
 use crate::location::{Location, Url};
 use crate::log::LogArguments;
 use crate::mutex::lock;
 use crate::names::LocalNames;
-use crate::session_key::SessionKey;
+use crate::output::note;
 use certificates::CertificateArguments;
-
-/// Allowed bytes per READ or WRITE. 16 MiB is the largest message of direct TCP. \[MS-SMB2\] 2.1
-const IO_SIZES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
-/// Maximum number of requests in flight for one file.
-const MAX_DEPTH: u64 = 1024;
 
 /// Options for the connection.
 #[derive(Clone, Debug, Args)]
@@ -45,7 +42,7 @@ pub(crate) struct ConnectArguments {
         long,
         value_name = "N|auto|LIST",
         default_value = "auto",
-        value_parser = transports::parse_channels
+        value_parser = parse_channels
     )]
     pub(crate) channels: Channels,
     /// Transports to try in this order: `transport[:port]` with tcp, nbt, quic or smbdirect. `auto`
@@ -54,9 +51,9 @@ pub(crate) struct ConnectArguments {
         long,
         value_name = "LIST|auto",
         default_value = "tcp",
-        value_parser = transports::parse_transports
+        value_parser = parse_transports
     )]
-    transports: Transports,
+    pub(crate) transports: Transports,
     /// Socket options of TCP connections: delay, quick-ack, keep-alive=IDLE:INTERVAL:COUNT or
     /// keep-alive=off, user-timeout=SECONDS.
     #[arg(long, value_name = "OPTION,...")]
@@ -71,7 +68,7 @@ pub(crate) struct ConnectArguments {
         long,
         value_name = "PROVIDER",
         default_value = "verbs",
-        env = "SMBEAM_RDMA"
+        env = RDMA_VARIABLE
     )]
     rdma: RdmaChoice,
     /// Sign all requests, and require that the server signs all responses.
@@ -94,7 +91,7 @@ pub(crate) struct ConnectArguments {
         long,
         value_name = "MICROSECONDS",
         default_value = "0",
-        value_parser = clap::value_parser!(u64).range(..=10_000)
+        value_parser = clap::value_parser!(u64).range(..=RDMA_BUSY_POLL_MAX_US)
     )]
     rdma_busy_poll: u64,
     /// Do not request leases, the permission to cache open files. Without leases the server also
@@ -122,7 +119,7 @@ pub(crate) struct ConnectArguments {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH)
+        value_parser = clap::value_parser!(u64).range(1..=DEPTH_MAX)
     )]
     pub(crate) depth: Option<u64>,
     /// Time limit in seconds for a connection, a login (at most 30) or a response. 0 waits for
@@ -138,78 +135,55 @@ pub(crate) struct ConnectArguments {
     pub(crate) log: LogArguments,
 }
 
-fn parse_dialect(text: &str) -> Result<Dialect, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "2.0.2" | "2.02" | "smb2_02" => Ok(Dialect::SMB_2_0_2),
-        "2.1" | "2.1.0" | "smb2_10" => Ok(Dialect::SMB_2_1),
-        "3.0" | "3.0.0" | "smb3_00" => Ok(Dialect::SMB_3_0),
-        "3.0.2" | "3.02" | "smb3_02" => Ok(Dialect::SMB_3_0_2),
-        "3.1.1" | "3.11" | "smb3_11" | "smb3" => Ok(Dialect::SMB_3_1_1),
-        _ => Err("expected 2.0.2, 2.1, 3.0, 3.0.2 or 3.1.1".into()),
-    }
-}
-
-fn parse_io_size(text: &str) -> Result<u32, String> {
-    let size = parse_size(text)?;
-    u32::try_from(size)
-        .ok()
-        .filter(|_| IO_SIZES.contains(&size))
-        .ok_or_else(|| "expected 4KiB to 16MiB".into())
-}
-
-fn parse_threshold(text: &str) -> Result<u32, String> {
-    u32::try_from(parse_size(text)?).map_err(|_| "expected less than 4GiB".into())
-}
-
 impl ConnectArguments {
-    /// Sets `--channels` from text.
-    pub(crate) fn set_channels(&mut self, text: &str) -> Result<(), String> {
-        self.channels = transports::parse_channels(text)?;
-        Ok(())
+    /// The options for the library.
+    pub(crate) fn profile(&self) -> ConnectOptions {
+        ConnectOptions {
+            channels: self.channels.clone(),
+            transports: self.transports.clone(),
+            tcp: self.tcp.clone().unwrap_or_default(),
+            quic: self.quic.clone().unwrap_or_default(),
+            rdma: Some(self.rdma.clone()),
+            sign: self.sign,
+            encrypt: self.encrypt,
+            transport_security: self.transport_security,
+            rdma_threshold: self.rdma_threshold,
+            rdma_busy_poll: Duration::from_micros(self.rdma_busy_poll),
+            no_leases: self.no_leases,
+            no_durable: self.no_durable,
+            no_posix: self.no_posix,
+            dialect: self.dialect,
+            max_protocol: self.max_protocol,
+            io_size: self.io_size,
+            depth: self.depth.map(|depth| depth as usize),
+            timeout: Duration::from_secs(self.timeout),
+            certificates: self.certificates.certificates(),
+            login: self.login.login(),
+        }
     }
 
-    /// Sets `--transports` from text.
-    pub(crate) fn set_transports(&mut self, text: &str) -> Result<(), String> {
-        self.transports = transports::parse_transports(text)?;
-        Ok(())
+    /// The options for a client that connects to `url`.
+    pub(crate) fn options(&self, url: &Url) -> Outcome<Options> {
+        build(&self.profile(), url)
     }
 
-    pub(crate) fn options(&self) -> Options {
-        let mut options = Options::default()
-            .channels(self.channels.clone())
-            .transports(self.transports.clone())
-            .tcp(self.tcp.clone().unwrap_or_default())
-            .quic(self.quic.clone().unwrap_or_default())
-            .tls(self.certificates.settings())
-            .transport_security(self.transport_security)
-            .rdma(self.rdma.clone())
-            .rdma_threshold(self.rdma_threshold)
-            .rdma_busy_poll(Duration::from_micros(self.rdma_busy_poll))
-            .protection(match (self.sign, self.encrypt) {
-                (_, true) => Protection::Encrypt,
-                (true, false) => Protection::Sign,
-                (false, false) => Protection::AsAsked,
-            })
-            .io_size(self.io_size.unwrap_or(0))
-            .depth(self.depth.unwrap_or(0) as usize)
-            .leases(!self.no_leases)
-            .durable(!self.no_durable)
-            .posix(!self.no_posix)
-            .allow_guest(self.login.is_without_password());
-        if let Some(only) = self.dialect {
-            options.dialects.retain(|dialect| *dialect == only);
-        }
-        if let Some(newest) = self.max_protocol {
-            options.dialects.retain(|dialect| dialect.0 <= newest.0);
-        }
-        let timeout = Duration::from_secs(self.timeout);
-        options.request_timeout = (self.timeout > 0).then_some(timeout);
-        if self.timeout > 0 {
-            options.connect_timeout = timeout;
-            options.login_timeout = options.login_timeout.min(timeout);
-        }
-        options
+    /// Finds the credentials for the server or share of `url`. It asks for a password if none is
+    /// given.
+    pub(crate) fn credentials(&self, url: &Url) -> Outcome<Credentials> {
+        credentials_for(&self.login.login(), url)
     }
+}
+
+/// Builds the options for the client library. Prints a warning if the server is not verified.
+fn build(options: &ConnectOptions, url: &Url) -> Outcome<Options> {
+    if options.certificates.insecure {
+        note(
+            &"smbeam: WARNING: --insecure: the identity of the server is not verified; an \
+              attacker can read and change all data",
+        );
+    }
+    let built = options.build();
+    built.map_err(|error| Failure::usage(url, error))
 }
 
 /// The sessions and shares that this process has opened. They stay open until the process ends.
@@ -232,7 +206,7 @@ pub(crate) fn log_off() {
 
 /// Opens sessions and shares. Further requests for the same session or share get the open one.
 pub(crate) struct Connector {
-    arguments: ConnectArguments,
+    options: ConnectOptions,
     opened: &'static Opened,
     names: LocalNames,
     /// `None` selects the default of the library.
@@ -242,8 +216,13 @@ pub(crate) struct Connector {
 impl Connector {
     /// Prepares connections with these options. It does not connect.
     pub(crate) fn new(arguments: &ConnectArguments) -> Self {
+        Self::with_options(arguments.profile())
+    }
+
+    /// Prepares connections with options that are not those of the command line alone.
+    pub(crate) fn with_options(options: ConnectOptions) -> Self {
         Self {
-            arguments: arguments.clone(),
+            options,
             opened: &OPENED,
             names: LocalNames::default(),
             reconnect: None,
@@ -270,7 +249,7 @@ impl Connector {
         if let Some(client) = self.opened.client.get() {
             return Ok(client.clone());
         }
-        let mut options = self.arguments.options();
+        let mut options = build(&self.options, url)?;
         if let Some(limit) = self.reconnect {
             options.reconnect_timeout = limit;
         }
@@ -285,7 +264,7 @@ impl Connector {
         if let Some(session) = sessions.get(&key) {
             return Ok(session.clone());
         }
-        let credentials = self.arguments.login.for_url(url)?;
+        let credentials = credentials_for(&self.options.login, url)?;
         let session = self
             .client(url)?
             .connect(&url.host, url.port, &credentials)
@@ -385,35 +364,96 @@ fn directories(found: Vec<ExpandedPath>) -> Outcome<Vec<ExpandedPath>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
     use super::*;
 
-    #[test]
-    fn dialects_have_two_spellings() {
-        assert_eq!(parse_dialect("3.1.1"), Ok(Dialect::SMB_3_1_1));
-        assert_eq!(parse_dialect("SMB2_10"), Ok(Dialect::SMB_2_1));
-        assert!(parse_dialect("1").is_err());
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        connect: ConnectArguments,
+    }
+
+    fn parse(words: &[&str]) -> ConnectOptions {
+        let line = [&["smbeam"], words].concat();
+        Line::try_parse_from(line)
+            .expect("options")
+            .connect
+            .profile()
     }
 
     #[test]
     fn seal_is_an_older_name_of_encrypt() {
-        use clap::Parser as _;
-
-        #[derive(Debug, clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            connect: ConnectArguments,
-        }
-
         for name in ["--encrypt", "--seal"] {
-            let line = Line::try_parse_from(["smbeam", name]).expect("an option");
-            assert_eq!(line.connect.options().protection, Protection::Encrypt);
+            assert!(parse(&[name]).encrypt);
         }
     }
 
+    /// Programs that set options by name, and options of remotes, have those of the command line.
     #[test]
-    fn a_request_has_its_size() {
-        assert_eq!(parse_io_size("64k"), Ok(65_536));
-        assert!(parse_io_size("1k").is_err());
-        assert!(parse_io_size("17M").is_err());
+    fn the_options_have_the_names_and_defaults_of_the_library() {
+        let command = Line::command();
+        let of_log = ["verbose", "log_level", "help"];
+        let ids = command.get_arguments().map(|it| it.get_id().as_str());
+        let mut here: Vec<_> = ids.filter(|id| !of_log.contains(id)).collect();
+        // The command line has the domain in --user.
+        here.push("domain");
+        let mut there: Vec<_> = ConnectOptions::names().collect();
+        here.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(here, there);
+        let default = ConnectOptions {
+            rdma: parse(&[]).rdma,
+            ..ConnectOptions::default()
+        };
+        assert_eq!(format!("{:?}", parse(&[])), format!("{default:?}"));
+    }
+
+    /// Each option has the same effect in both forms.
+    #[test]
+    fn the_options_have_the_values_of_the_library() {
+        let pin = "ab".repeat(32);
+        for (name, value) in [
+            ("channels", "tcp,quic"),
+            ("transports", "quic,tcp"),
+            ("tcp", "delay"),
+            ("quic", "datagram=1400"),
+            ("rdma", "emulated:/x"),
+            ("sign", ""),
+            ("encrypt", ""),
+            ("transport-security", ""),
+            ("rdma-threshold", "8k"),
+            ("rdma-busy-poll", "7"),
+            ("no-leases", ""),
+            ("no-durable", ""),
+            ("no-posix", ""),
+            ("dialect", "3.0"),
+            ("max-protocol", "3.0.2"),
+            ("io-size", "64k"),
+            ("depth", "8"),
+            ("timeout", "5"),
+            ("ca-file", "ca.pem"),
+            ("pin-sha256", &pin),
+            ("insecure", ""),
+            ("allow-address", ""),
+            ("client-cert", "c.pem"),
+            ("user", "W\\alice"),
+            ("password-file", "p"),
+            ("credentials", "c.toml"),
+            ("anonymous", ""),
+            ("guest", ""),
+        ] {
+            let word = match value {
+                "" => format!("--{name}"),
+                value => format!("--{name}={value}"),
+            };
+            let by_clap = parse(&[&word]);
+            let mut by_name = parse(&[]);
+            by_name.set(name, value).expect(name);
+            let mut by_word = parse(&[]);
+            by_word.set_arguments(&[&word]).expect("an option");
+            assert_eq!(format!("{by_clap:?}"), format!("{by_name:?}"), "{name}");
+            assert_eq!(format!("{by_clap:?}"), format!("{by_word:?}"), "{name}");
+        }
     }
 }

@@ -5,13 +5,14 @@ use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
+use smbeam_profile::parse_size;
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::FileDescription;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, Entry, FileInfo, FilePath, Kind};
-use crate::format::{parse_size, parse_time_or_age};
+use crate::format::parse_time_or_age;
 use crate::location::{Url, encode};
 use crate::mutex::lock;
 use crate::output::Lines;

@@ -178,27 +178,6 @@ pub(crate) fn parse_expiry(text: &str) -> Result<SystemTime, String> {
     }
 }
 
-/// Parses a number of bytes, such as `4096`, `64k`, `1MiB` or `2G`. All units are powers of 1,024.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    const WANTED: &str = "expected a number of bytes, such as 4096, 64k, 1MiB or 2G";
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: u64 = text[..end].parse().map_err(|_| WANTED)?;
-    let unit = text[end..].trim().to_ascii_lowercase();
-    let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(WANTED.into()),
-    };
-    number
-        .checked_mul(1 << shift)
-        .ok_or_else(|| "the number is too large".into())
-}
-
 /// Formats attributes as a column of characters.
 pub(crate) fn attributes(attributes: FileAttributes) -> String {
     ATTRIBUTE_CHARS
@@ -299,25 +278,6 @@ mod tests {
         assert!(parse_time_or_age("2026-01-31").is_ok());
         for text in ["-7d", "7", "", "yesterday"] {
             assert!(parse_time_or_age(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("4096", 4096),
-            ("64k", 65_536),
-            ("64KiB", 65_536),
-            ("1MB", 1 << 20),
-            ("2 G", 2 << 30),
-            ("1t", 1 << 40),
-            ("7b", 7),
-        ] {
-            assert_eq!(parse_size(text), Ok(bytes), "{text}");
-        }
-        for text in ["", "k", "-1", "1x", "1.5k", "99999999999T"] {
-            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 

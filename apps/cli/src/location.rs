@@ -38,10 +38,9 @@ impl Location {
         if let Some(url) = Url::parse(text).map_err(LocationError::Url)? {
             return Ok(Self::Remote(url));
         }
-        match remotes::resolve(text) {
-            Some(url) => url.map(Self::Remote).map_err(LocationError::Remote),
-            None => Ok(Self::Local(PathBuf::from(text))),
-        }
+        let remote = remotes::resolve(text).map_err(LocationError::Remote)?;
+        let local = || Self::Local(PathBuf::from(text));
+        Ok(remote.map_or_else(local, Self::Remote))
     }
 
     /// Whether it is `-`: standard input or output. `./-` is a file of this name.

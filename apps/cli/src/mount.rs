@@ -107,18 +107,12 @@ fn connect_and_mount(
     options: MountOptions,
     (url, target): (&Url, &Path),
 ) -> Outcome<Mounted> {
-    let mut connect = arguments.connect.clone();
-    let usage = |why: String| Failure::usage(url, why);
-    if let Some(channels) = &options.channels {
-        connect.set_channels(channels).map_err(usage)?;
+    let mut connect = arguments.connect.profile();
+    for (name, value) in &options.connect {
+        let set = connect.set(name, value);
+        set.map_err(|error| Failure::usage(url, error))?;
     }
-    if let Some(transports) = &options.transports {
-        connect.set_transports(transports).map_err(usage)?;
-    }
-    for (name, value) in &options.login {
-        connect.login.set(name, value);
-    }
-    let mut connector = Connector::new(&connect);
+    let mut connector = Connector::with_options(connect);
     if let Some(limit) = options.reconnect {
         connector = connector.reconnect(limit);
     }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use clap::Args;
+use smbeam_profile::is_one_session;
 use wire::upcase::upcased;
 
 use crate::connect::{ConnectArguments, Connector};
@@ -11,7 +12,6 @@ use crate::failure::{Failure, Outcome};
 use crate::file_path::{Detail, FilePath, RemotePath};
 use crate::location::Url;
 use crate::report::Report;
-use crate::session_key::is_one_session;
 
 /// Arguments of `smbeam mv`.
 #[derive(Debug, Args)]

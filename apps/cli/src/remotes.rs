@@ -1,17 +1,14 @@
-//! Named remotes: `NAME:path` stands for a location on a server. The user's configuration file has
-//! the names.
+//! The named remotes of the command line.
+//!
+//! The options of a command depend on its remotes, so this process keeps the remotes that it finds
+//! while it parses arguments.
 
-mod file;
-
-use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
 use smbeam_client::{Url, UrlError};
-
-pub(crate) use file::{Remote, RemotesFile, is_name};
+use smbeam_profile::{Location, RemotesFile, is_one_session, names_remote};
 
 use crate::mutex::lock;
-use crate::session_key::is_one_session;
 
 /// Why a text with the name of a remote is no location.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,53 +22,47 @@ pub(crate) enum RemoteError {
 /// The configuration file of the user, after its first use.
 static FILE: OnceLock<Result<RemotesFile, String>> = OnceLock::new();
 
-/// The remotes that the command line names, with their URLs.
-static USED: Mutex<Vec<(Url, Remote)>> = Mutex::new(Vec::new());
+/// The locations of the remotes that the command line names: the first one of each session.
+static USED: Mutex<Vec<Location>> = Mutex::new(Vec::new());
 
 /// The location for `NAME:path`; `None` if the text has another form, or no remote has this name.
-pub(crate) fn resolve(text: &str) -> Option<Result<Url, RemoteError>> {
-    let (name, path) = text.split_once(':')?;
-    if !is_name(name) {
-        return None;
+pub(crate) fn resolve(text: &str) -> Result<Option<Url>, RemoteError> {
+    if !names_remote(text) {
+        return Ok(None);
     }
-    let file = match FILE.get_or_init(RemotesFile::load_default) {
-        Ok(file) => file,
-        Err(reason) => return Some(Err(RemoteError::File(reason.clone()))),
-    };
-    let remote = file.get(name)?;
-    let location = remote.location(path);
-    Some(location.inspect(|url| remember(url, remote)))
+    let load = || RemotesFile::load_default().map_err(|error| error.to_string());
+    let file = FILE.get_or_init(load).as_ref();
+    let file = file.map_err(|reason| RemoteError::File(reason.clone()))?;
+    let location = file.location(text).map_err(RemoteError::Url)?;
+    Ok(location.map(remember))
 }
 
-fn remember(url: &Url, remote: &Remote) {
+fn remember(location: Location) -> Url {
+    let url = location.url.clone();
     let mut used = lock(&USED);
-    if !used.iter().any(|(known, _)| is_one_session(known, url)) {
-        used.push((url.clone(), remote.clone()));
+    if !used.iter().any(|known| is_one_session(&known.url, &url)) {
+        used.push(location);
     }
+    url
 }
 
 /// The options of all remotes that the command line names.
 pub(crate) fn used_options() -> Vec<String> {
     let used = lock(&USED);
-    let options = used.iter().flat_map(|(_, remote)| remote.options.clone());
-    options.collect()
+    used.iter()
+        .flat_map(|known| known.options.clone())
+        .collect()
 }
 
-/// The source of the password for a server that a remote names.
-pub(crate) enum PasswordSource {
-    /// The first line of a file.
-    File(PathBuf),
-    /// The first line that a command prints.
-    Command(String),
-}
-
-/// The source of the password for the session of `url`, if a remote has one.
-pub(crate) fn password_source(url: &Url) -> Option<PasswordSource> {
+/// The location of a URL, with the source of the password if it is on the session of a remote.
+pub(crate) fn location(url: &Url) -> Location {
     let used = lock(&USED);
-    let (_, remote) = used.iter().find(|(known, _)| is_one_session(known, url))?;
-    let file = remote.password_file.clone().map(PasswordSource::File);
-    let command = || remote.password_command.clone().map(PasswordSource::Command);
-    file.or_else(command)
+    let remote = used.iter().find(|known| is_one_session(&known.url, url));
+    Location {
+        url: url.clone(),
+        password: remote.and_then(|remote| remote.password.clone()),
+        options: remote.map_or_else(Vec::new, |remote| remote.options.clone()),
+    }
 }
 
 impl std::fmt::Display for RemoteError {

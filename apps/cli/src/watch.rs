@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use smbeam_client::{Change, CompletionFilter, FileAction, Wait as _};
+use smbeam_client::{Change, FileAction, Wait as _, Watch};
 
 use crate::connect::{ConnectArguments, Connector};
 use crate::describe::json;
@@ -31,16 +31,6 @@ pub(crate) struct Arguments {
     connect: ConnectArguments,
 }
 
-/// The reported changes: names, attributes, sizes, and times of last write and creation.
-const FILTER: CompletionFilter = CompletionFilter(
-    CompletionFilter::FILE_NAME.0
-        | CompletionFilter::DIR_NAME.0
-        | CompletionFilter::ATTRIBUTES.0
-        | CompletionFilter::SIZE.0
-        | CompletionFilter::LAST_WRITE.0
-        | CompletionFilter::CREATION.0,
-);
-
 /// A change in JSON.
 #[derive(Serialize)]
 struct Row<'a> {
@@ -60,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments, report: &Report) {
 fn watch(arguments: &Arguments, remote: &RemotePath) -> Outcome {
     let mut watch = remote
         .share
-        .watch(&remote.path, arguments.recursive, FILTER)
+        .watch(&remote.path, arguments.recursive, Watch::USUAL)
         .wait()
         .map_err(remote.failed())?;
     let mut left = arguments.count.unwrap_or(u64::MAX);

@@ -41,16 +41,13 @@ pub struct MountOptions {
     /// Time for which attributes and names count as valid: under a lease, because other clients
     /// can change times and DOS attributes without breaking it, and with [`Cache::Loose`].
     pub attribute_time: Duration,
-    /// Connections of the session, as `--channels`.
-    pub channels: Option<String>,
-    /// Transports, as `--transports`.
-    pub transports: Option<String>,
     /// Time for which requests wait for a lost server.
     pub reconnect: Option<Duration>,
     /// Options that the kernel interprets, such as `noexec`.
     pub kernel: Vec<String>,
-    /// Options of `mount` for the command: user name and files with secrets.
-    pub login: Vec<(String, String)>,
+    /// Options of the connection and the login, by name: `channels`, `transports`, `user`,
+    /// `password_file` and `credentials`. The caller applies them when it connects.
+    pub connect: Vec<(String, String)>,
 }
 
 impl Default for MountOptions {
@@ -66,11 +63,9 @@ impl Default for MountOptions {
             posix: None,
             cache: Cache::Strict,
             attribute_time: Duration::from_secs(1),
-            channels: None,
-            transports: None,
             reconnect: None,
             kernel: Vec::new(),
-            login: Vec::new(),
+            connect: Vec::new(),
         }
     }
 }
@@ -180,9 +175,11 @@ impl MountOptions {
                 self.reconnect = Some(seconds(value).ok_or_else(|| wrong("seconds"))?);
             }
             // The commas of a list have another meaning here.
-            "channels" => self.channels = Some(value.replace('+', ",")),
-            "transports" => self.transports = Some(value.replace('+', ",")),
-            name if LOGIN.contains(&name) => self.login.push((name.to_owned(), value.to_owned())),
+            "channels" | "transports" => {
+                self.connect
+                    .push((name.to_owned(), value.replace('+', ",")));
+            }
+            name if LOGIN.contains(&name) => self.connect.push((name.to_owned(), value.to_owned())),
             name if name.starts_with("x-") => {}
             name => return Err(OptionError::Unknown(name.to_owned())),
         }
@@ -221,7 +218,8 @@ mod tests {
         assert_eq!(options.attribute_time, Duration::from_millis(500));
         let options = apply("channels=tcp+quic,posix,ro,rw,noexec,noauto,x-systemd.automount,,");
         let options = options.expect("options");
-        assert_eq!(options.channels.as_deref(), Some("tcp,quic"));
+        let channels = ("channels".to_owned(), "tcp,quic".to_owned());
+        assert_eq!(options.connect, [channels]);
         assert_eq!(options.posix, Some(true));
         assert!(!options.read_only);
         assert_eq!(options.kernel, ["rw", "noexec"]);

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use smbeam_profile::parse_size;
 
 use crate::connect::ConnectArguments;
-use crate::format::parse_size;
 use crate::location::Url;
 
 /// Measure the speed of a server: throughput, latency and CPU cost. The bench creates a directory

@@ -27,14 +27,14 @@ impl SessionFactory {
                 "the URL names no share: expected smb://host/share/directory",
             ));
         };
-        let mut options = connect.options();
+        let mut options = connect.options(url)?;
         options.channels = channels;
         Ok(Self {
             url: url.clone(),
             share,
             rdma: options.rdma.clone(),
             client: Client::new(options).map_err(|error| failure_of(url, &error))?,
-            credentials: connect.login.for_url(url)?,
+            credentials: connect.credentials(url)?,
         })
     }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use smbeam_client::Url;
+use smbeam_profile::{Remote, RemotesFile, is_name};
 
 use crate::connect::ConnectArguments;
 use crate::describe::json;
 use crate::exit::Exit;
 use crate::location;
 use crate::output::{self, Lines};
-use crate::remotes::{Remote, RemotesFile, is_name};
 
 /// Subcommands of `smbeam config remote`.
 #[derive(Debug, Subcommand)]
@@ -104,7 +104,7 @@ fn wrong(reason: String) -> (Exit, String) {
 }
 
 fn list(path: &Path, is_json: bool) -> Done {
-    let file = RemotesFile::load(path).map_err(wrong)?;
+    let file = RemotesFile::load(path).map_err(|error| wrong(error.to_string()))?;
     let mut lines = Lines::new();
     for (name, remote) in file.all() {
         match is_json {
@@ -147,12 +147,12 @@ impl Add {
             return Err((Exit::BadName, reason));
         }
         let remote = self.remote().map_err(wrong)?;
-        let file = RemotesFile::load(path).map_err(wrong)?;
+        let file = RemotesFile::load(path).map_err(|error| wrong(error.to_string()))?;
         if file.get(name).is_some() && !self.replace {
             let reason = format!("{name}: the remote exists already: give --replace");
             return Err((Exit::Exists, reason));
         }
-        RemotesFile::set(path, name, &remote).map_err(|reason| (Exit::Failed, reason))
+        RemotesFile::set(path, name, &remote).map_err(|error| (Exit::Failed, error.to_string()))
     }
 
     fn remote(&self) -> Result<Remote, String> {
@@ -188,7 +188,7 @@ fn remove(path: &Path, name: &str) -> Done {
     match RemotesFile::remove(path, name) {
         Ok(true) => Ok(()),
         Ok(false) => Err((Exit::NotFound, format!("{name}: no remote has this name"))),
-        Err(reason) => Err((Exit::Failed, reason)),
+        Err(error) => Err((Exit::Failed, error.to_string())),
     }
 }
 

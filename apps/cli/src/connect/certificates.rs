@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smbeam_client::tls::{CertificateFiles, ClientSettings, Fingerprint, Trust};
-
-use crate::output::note;
+use smbeam_client::tls::Fingerprint;
+use smbeam_profile::Certificates;
 
 /// Certificates. Only QUIC uses them.
 #[derive(Clone, Debug, Default, Args)]
@@ -35,27 +34,15 @@ pub(crate) struct CertificateArguments {
 }
 
 impl CertificateArguments {
-    /// Converts the options for the client library. Prints a warning if the server is not verified.
-    pub(super) fn settings(&self) -> ClientSettings {
-        if self.insecure {
-            note(
-                &"smbeam: WARNING: --insecure: the identity of the server is not verified; an \
-                  attacker can read and change all data",
-            );
-        }
-        let identity = |certificate: &PathBuf| CertificateFiles {
-            certificate: certificate.clone(),
-            key: self.client_key.as_ref().unwrap_or(certificate).clone(),
-        };
-        ClientSettings {
-            trust: match &self.ca_file {
-                _ if self.insecure => Trust::Anything,
-                _ if !self.pin_sha256.is_empty() => Trust::Pinned(self.pin_sha256.clone()),
-                Some(file) => Trust::File(file.clone()),
-                None => Trust::System,
-            },
+    /// The certificates for the library.
+    pub(super) fn certificates(&self) -> Certificates {
+        Certificates {
+            ca_file: self.ca_file.clone(),
+            pin_sha256: self.pin_sha256.clone(),
+            insecure: self.insecure,
             allow_address: self.allow_address,
-            identity: self.client_cert.as_ref().map(identity),
+            client_cert: self.client_cert.clone(),
+            client_key: self.client_key.clone(),
         }
     }
 }
@@ -63,6 +50,8 @@ impl CertificateArguments {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use smbeam_client::tls::{ClientSettings, Trust};
+    use smbeam_profile::ConnectOptions;
 
     use super::*;
 
@@ -74,8 +63,13 @@ mod tests {
 
     fn parse(words: &[&str]) -> Result<ClientSettings, String> {
         let line = Line::try_parse_from([&["smbeam"], words].concat());
-        line.map(|line| line.certificates.settings())
-            .map_err(|error| error.to_string())
+        let line = line.map_err(|error| error.to_string())?;
+        let options = ConnectOptions {
+            certificates: line.certificates.certificates(),
+            ..ConnectOptions::default()
+        };
+        let built = options.build().map_err(|error| error.to_string());
+        built.map(|options| options.tls)
     }
 
     #[test]

@@ -46,8 +46,7 @@ pub(super) fn examine(url: &Url, connect: &ConnectArguments) -> Vec<Check> {
 
 /// The first transport of the client, with its port.
 fn endpoint(url: &Url, connect: &ConnectArguments) -> Endpoint {
-    let options = connect.options();
-    let first = match &options.transports {
+    let first = match &connect.transports {
         Transports::InOrder(list) => list.iter().next().copied(),
         Transports::Auto => None,
     };

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use smbeam_client::{Changes, Error, FileAttributes, Metadata, Pattern, Share, Wait as _};
+use smbeam_profile::is_one_session;
 use wire::Status;
 use wire::upcase::upcased;
 
@@ -15,7 +16,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::location::Url;
 use crate::names::from_server;
-use crate::session_key::is_one_session;
 
 /// The attributes that a copy keeps. The file system of the target sets all others.
 pub(crate) const KEPT_ATTRIBUTES: u32 = FileAttributes::READONLY.0

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use smbeam_profile::input;
+
 use super::{Pattern, Rule};
 use crate::failure::{Failure, Outcome};
-use crate::input;
 use crate::location::shown;
 
 /// Maximum size of a file of rules in bytes.

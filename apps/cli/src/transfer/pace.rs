@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::format::parse_size;
+use smbeam_profile::parse_size;
+
 use crate::mutex::lock;
 
 /// Longest sleep, so that an interrupt ends the command soon.

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use smbeam_client::{Error, File, OpenOptions, Region, Wait as _, transfer};
+use smbeam_profile::is_one_session;
 
 use super::remote_part::{is_collision, without_readonly};
 use super::{Transfer, holes, part, same_file};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{self, FileInfo, FilePath, Kind, RemotePath, changes};
-use crate::session_key::is_one_session;
 
 impl Transfer<'_> {
     pub(super) fn copy_between(

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use smbeam_client::{FileAttributes, OpenOptions, Wait as _};
+use smbeam_profile::input;
 
 use super::{Transfer, part};
 use crate::failure::{Failure, Outcome};
 use crate::file_path::{FileInfo, FilePath, Kind, RemotePath};
-use crate::input;
 use crate::progress::Action;
 
 /// Maximum bytes of a piece. A pipe holds 64 KiB.

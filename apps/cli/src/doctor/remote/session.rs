@@ -36,15 +36,16 @@ pub(super) fn examine(url: &Url, connect: &ConnectArguments, checks: &mut Vec<Ch
 
 fn log_in(url: &Url, connect: &ConnectArguments, checks: &mut Vec<Check>) -> Option<Session> {
     let subject = format!("login on {}", url.host);
-    let credentials = match connect.login.for_url(url) {
-        Ok(credentials) => credentials,
+    let credentials = connect.credentials(url);
+    let login = credentials.and_then(|credentials| Ok((credentials, connect.options(url)?)));
+    let (credentials, mut options) = match login {
+        Ok(login) => login,
         Err(failure) => {
             let code = Found::LoginIncomplete.code();
             checks.push(Check::refused(subject, code, failure.reason));
             return None;
         }
     };
-    let mut options = connect.options();
     options.connect_timeout = options.connect_timeout.min(STEP_LIMIT);
     options.login_timeout = options.login_timeout.min(STEP_LIMIT * 2);
     options.request_timeout = Some(

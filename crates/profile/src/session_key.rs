@@ -1,10 +1,10 @@
 //! The key of a session: URLs with the same key share a session.
 
-use crate::location::Url;
+use smbeam_client::Url;
 
 /// Server and user of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SessionKey {
+pub struct SessionKey {
     host: String,
     port: Option<u16>,
     domain: Option<String>,
@@ -12,7 +12,8 @@ pub(crate) struct SessionKey {
 }
 
 impl SessionKey {
-    pub(crate) fn of(url: &Url) -> Self {
+    /// The key for the server and the user of a URL.
+    pub fn of(url: &Url) -> Self {
         Self {
             host: url.host.to_lowercase(),
             port: url.port,
@@ -23,7 +24,7 @@ impl SessionKey {
 }
 
 /// Whether two URLs share a session.
-pub(crate) fn is_one_session(one: &Url, other: &Url) -> bool {
+pub fn is_one_session(one: &Url, other: &Url) -> bool {
     SessionKey::of(one) == SessionKey::of(other)
 }
 

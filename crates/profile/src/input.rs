@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd as _;
 
 /// Opens standard input without a buffer.
-pub(crate) fn open() -> io::Result<File> {
+pub fn open() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
@@ -15,7 +15,7 @@ pub(crate) fn open() -> io::Result<File> {
     clippy::unbuffered_bytes,
     reason = "a buffer would take the data after the line"
 )]
-pub(crate) fn line(input: impl Read, most: usize) -> io::Result<String> {
+pub fn line(input: impl Read, most: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
     for byte in input.bytes() {
         match byte? {

@@ -11,10 +11,10 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use smbeam_client::{Url, UrlError};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::RemoteError;
+use crate::directory::user_file;
+use crate::error::Error;
 
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -26,7 +26,7 @@ const NEW_MODE: u32 = 0o600;
 /// The contents of the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RemotesFile {
+pub struct RemotesFile {
     /// The tables `[remotes.NAME]`.
     #[serde(default)]
     remotes: BTreeMap<String, Remote>,
@@ -35,58 +35,61 @@ pub(crate) struct RemotesFile {
 /// A named location on a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Remote {
+pub struct Remote {
     /// URL of a server, share or directory.
-    pub(crate) url: String,
+    pub url: String,
     /// User name, if the URL has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// Domain of the user, if the URL has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) domain: Option<String>,
+    pub domain: Option<String>,
     /// File with the password in its first line. `~/` is the home directory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) password_file: Option<PathBuf>,
+    pub password_file: Option<PathBuf>,
     /// Command for the shell that prints the password.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) password_command: Option<String>,
+    pub password_command: Option<String>,
     /// Connection options of the command line, such as `--encrypt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) options: Vec<String>,
+    pub options: Vec<String>,
 }
 
 /// Whether a remote can have this name: characters that no URL and few paths have before a colon.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_allowed)
 }
 
-/// The directory of the user's files: `$XDG_CONFIG_HOME/smbeam` or `~/.config/smbeam`.
-fn directory() -> Option<PathBuf> {
-    let config = env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))?;
-    Some(config.join("smbeam"))
+/// Whether a text starts with a name and a colon as `NAME:path`, so that it can name a remote.
+pub fn names_remote(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(name, _)| is_name(name))
 }
 
 impl RemotesFile {
-    /// The path of the file; `None` without a home directory.
-    pub(crate) fn path() -> Option<PathBuf> {
-        Some(directory()?.join("config.toml"))
+    /// The path of the user's file: `~/.config/smbeam/config.toml`. `None` without a home
+    /// directory.
+    pub fn path() -> Option<PathBuf> {
+        user_file("config.toml")
     }
 
     /// Reads the file of the user. A missing file has no remotes.
-    pub(super) fn load_default() -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// Those of [`Self::load`].
+    pub fn load_default() -> Result<Self, Error> {
         match Self::path() {
             Some(path) => Self::load(&path),
             None => Ok(Self::default()),
         }
     }
 
-    /// Reads a file. Fails if other users can change it.
-    pub(crate) fn load(path: &Path) -> Result<Self, String> {
-        let failed = |reason: String| format!("{}: {reason}", path.display());
+    /// Reads a file. A missing file has no remotes.
+    ///
+    /// # Errors
+    /// The file cannot be read or has a mistake, or other users can change it.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let failed = |reason| failed(path, reason);
         let Some(text) = read(path).map_err(failed)? else {
             return Ok(Self::default());
         };
@@ -112,19 +115,22 @@ impl RemotesFile {
     }
 
     /// The remote with this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Remote> {
+    pub fn get(&self, name: &str) -> Option<&Remote> {
         self.remotes.get(name)
     }
 
     /// All remotes, by name.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Remote)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Remote)> {
         self.remotes
             .iter()
             .map(|(name, remote)| (name.as_str(), remote))
     }
 
     /// Adds or replaces a remote. Comments and the order of the file stay.
-    pub(crate) fn set(path: &Path, name: &str, remote: &Remote) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or has a mistake.
+    pub fn set(path: &Path, name: &str, remote: &Remote) -> Result<(), Error> {
         change(path, |document| {
             let remotes = document.entry("remotes").or_insert_with(implicit_table);
             let remotes = remotes.as_table_mut().ok_or("`remotes` is not a table")?;
@@ -134,7 +140,10 @@ impl RemotesFile {
     }
 
     /// Removes a remote. Returns whether it existed.
-    pub(crate) fn remove(path: &Path, name: &str) -> Result<bool, String> {
+    ///
+    /// # Errors
+    /// Those of [`Self::set`].
+    pub fn remove(path: &Path, name: &str) -> Result<bool, Error> {
         let mut existed = false;
         change(path, |document| {
             let remotes = document.get_mut("remotes").and_then(Item::as_table_mut);
@@ -146,28 +155,6 @@ impl RemotesFile {
 }
 
 impl Remote {
-    /// The location of `path` below the URL of the remote. In the path, nothing is encoded.
-    pub(super) fn location(&self, path: &str) -> Result<Url, RemoteError> {
-        let encoded: String = path.replace('%', "%25");
-        let text = match path {
-            "" => self.url.clone(),
-            _ => format!(
-                "{}/{}",
-                self.url.trim_end_matches('/'),
-                encoded.trim_start_matches('/')
-            ),
-        };
-        let parsed = Url::parse(&text).map_err(RemoteError::Url)?;
-        let mut url = parsed.ok_or(RemoteError::Url(UrlError::Local))?;
-        if url.user.is_none() {
-            url.user.clone_from(&self.user);
-        }
-        if url.domain.is_none() {
-            url.domain.clone_from(&self.domain);
-        }
-        Ok(url)
-    }
-
     fn table(&self) -> Table {
         let Self {
             url,
@@ -253,12 +240,17 @@ fn absolute(path: &Path, home: Option<&Path>, directory: &Path) -> PathBuf {
     }
 }
 
+fn failed(path: &Path, reason: String) -> Error {
+    let path = path.to_owned();
+    Error::File { path, reason }
+}
+
 /// Changes the file. The new one replaces the old one as a whole.
 fn change(
     path: &Path,
     edit: impl FnOnce(&mut DocumentMut) -> Result<(), String>,
-) -> Result<(), String> {
-    let failed = |reason: String| format!("{}: {reason}", path.display());
+) -> Result<(), Error> {
+    let failed = |reason| failed(path, reason);
     let text = read(path).map_err(failed)?.unwrap_or_default();
     let parsed = text.parse::<DocumentMut>();
     let mut document = parsed.map_err(|error| failed(error.message().to_owned()))?;
@@ -310,22 +302,6 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_has_a_location() {
-        with_file(TEXT, 0o644, |path| {
-            let file = RemotesFile::load(path).expect("a file");
-            let remote = file.get("nas").expect("a remote");
-            let shown = |path: &str| remote.location(path).expect("a location").to_string();
-            assert_eq!(shown(""), "smb://alice@nas/data/photos");
-            assert_eq!(shown("a/b%20c"), "smb://alice@nas/data/photos/a/b%2520c");
-            assert_eq!(shown("/*.jpg"), "smb://alice@nas/data/photos/*.jpg");
-            assert!(remote.location("a/../..").is_err());
-            let password = remote.password_file.clone();
-            assert_eq!(password, Some(path.with_file_name("p")));
-            assert!(file.get("other").is_none());
-        });
-    }
-
-    #[test]
     fn changes_keep_comments() {
         with_file(TEXT, 0o600, |path| {
             let new = Remote {
@@ -344,8 +320,8 @@ mod tests {
             assert_eq!(file.get("two"), Some(&new));
             let names: Vec<_> = file.all().map(|(name, _)| name.to_owned()).collect();
             assert_eq!(names, ["nas", "two"]);
-            assert_eq!(RemotesFile::remove(path, "nas"), Ok(true));
-            assert_eq!(RemotesFile::remove(path, "nas"), Ok(false));
+            assert!(RemotesFile::remove(path, "nas").expect("removed"));
+            assert!(!RemotesFile::remove(path, "nas").expect("none"));
             let file = RemotesFile::load(path).expect("a file");
             assert_eq!(file.all().count(), 1);
         });
@@ -372,7 +348,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_safe_or_not_valid_is_refused() {
         with_file(TEXT, 0o666, |path| {
-            let error = RemotesFile::load(path).expect_err("refused");
+            let error = RemotesFile::load(path).expect_err("refused").to_string();
             assert!(error.contains("chmod 600"), "{error}");
         });
         for (text, wanted) in [
@@ -381,7 +357,7 @@ mod tests {
             ("[remotes.a]\nuser = \"x\"\n", "url"),
         ] {
             with_file(text, 0o600, |path| {
-                let error = RemotesFile::load(path).expect_err("refused");
+                let error = RemotesFile::load(path).expect_err("refused").to_string();
                 assert!(error.contains(wanted), "{error}");
             });
         }

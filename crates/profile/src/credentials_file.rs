@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use wire::upcase::is_same_name;
 
+use crate::directory::user_file;
+use crate::error::Error;
+
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// Permission bits that must be clear: all access by group and others.
@@ -19,34 +22,34 @@ const FORBIDDEN_MODE: u32 = 0o077;
 /// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CredentialsFile {
+pub struct CredentialsFile {
     /// The `[[login]]` entries in the order of the file.
     #[serde(default)]
-    login: Vec<Login>,
+    login: Vec<LoginEntry>,
 }
 
 /// The login for a server or share.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Login {
+pub struct LoginEntry {
     /// The host name as in the URL, in any case.
-    pub(super) host: String,
+    pub host: String,
     /// The share to which the entry is limited. Without it, the entry applies to all shares of the
     /// host.
-    pub(super) share: Option<String>,
+    pub share: Option<String>,
     /// The domain of the user.
-    pub(super) domain: Option<String>,
+    pub domain: Option<String>,
     /// The user name. The entry applies to URLs with this user name and to URLs without one.
-    pub(super) user: Option<String>,
+    pub user: Option<String>,
     /// The password.
-    pub(super) password: Option<String>,
+    pub password: Option<String>,
     /// A file with the password in its first line.
-    pub(super) password_file: Option<PathBuf>,
+    pub password_file: Option<PathBuf>,
 }
 
-impl std::fmt::Debug for Login {
+impl std::fmt::Debug for LoginEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login")
+        f.debug_struct("LoginEntry")
             .field("host", &self.host)
             .field("user", &self.user)
             .finish_non_exhaustive()
@@ -54,28 +57,29 @@ impl std::fmt::Debug for Login {
 }
 
 impl CredentialsFile {
-    /// Reads the file. Fails if other users have access to it.
-    pub(super) fn load(path: &Path) -> Result<Self, String> {
-        let mut file = File::open(path).map_err(|error| error.to_string())?;
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
-        check_owner_and_mode(metadata.uid(), metadata.mode())?;
-        let mut text = String::new();
-        file.by_ref()
-            .take(MAX_BYTES)
-            .read_to_string(&mut text)
-            .map_err(|error| error.to_string())?;
-        toml::from_str(&text).map_err(|error| without_source(&error, &text))
+    /// The path of the user's file: `~/.config/smbeam/credentials.toml`. `None` without a home
+    /// directory.
+    pub fn path() -> Option<PathBuf> {
+        user_file("credentials.toml")
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read or has a mistake, or other users have access to it.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let failed = |reason| Error::File {
+            path: path.to_owned(),
+            reason,
+        };
+        let text = read(path).map_err(failed)?;
+        toml::from_str(&text).map_err(|error| failed(without_source(&error, &text)))
     }
 
     /// Finds the best entry. An entry for the share precedes one for the host, then an entry for
     /// the user precedes one for any user. Of equal entries the first one counts.
-    pub(super) fn find(
-        &self,
-        host: &str,
-        share: Option<&str>,
-        user: Option<&str>,
-    ) -> Option<&Login> {
-        let mut best: Option<(&Login, u8)> = None;
+    pub fn find(&self, host: &str, share: Option<&str>, user: Option<&str>) -> Option<&LoginEntry> {
+        let mut best: Option<(&LoginEntry, u8)> = None;
         for login in &self.login {
             let Some(rank) = login.rank(host, share, user) else {
                 continue;
@@ -88,7 +92,7 @@ impl CredentialsFile {
     }
 }
 
-impl Login {
+impl LoginEntry {
     /// How well the entry matches (0 to 3), or `None` if it does not match.
     fn rank(&self, host: &str, share: Option<&str>, user: Option<&str>) -> Option<u8> {
         if !self.host.eq_ignore_ascii_case(host) {
@@ -110,6 +114,18 @@ fn rank_of(own: Option<&str>, wanted: Option<&str>) -> Option<u8> {
         (None, _) => Some(0),
         (Some(own), Some(wanted)) if is_same_name(own, wanted) => Some(1),
         _ => None,
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut file = File::open(path).map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    check_owner_and_mode(metadata.uid(), metadata.mode())?;
+    let mut text = String::new();
+    let length = file.by_ref().take(MAX_BYTES + 1).read_to_string(&mut text);
+    match length.map_err(|error| error.to_string())? as u64 > MAX_BYTES {
+        true => Err("the file has more than 1 MiB".to_owned()),
+        false => Ok(text),
     }
 }
 
@@ -154,7 +170,13 @@ mod tests {
         let path = directory.path().join("credentials.toml");
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
-        CredentialsFile::load(&path)
+        CredentialsFile::load(&path).map_err(|error| match error {
+            Error::File {
+                path: named,
+                reason,
+            } if named == path => reason,
+            other => panic!("{other}"),
+        })
     }
 
     #[test]

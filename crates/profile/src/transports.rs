@@ -3,7 +3,7 @@
 use smbeam_client::{CHANNELS_MAX, Channels, Endpoint, Endpoints, Transports};
 
 /// Parses `auto`, or a list of transports in the order of the attempts.
-pub(super) fn parse_transports(text: &str) -> Result<Transports, String> {
+pub fn parse_transports(text: &str) -> Result<Transports, String> {
     if text == "auto" {
         return Ok(Transports::Auto);
     }
@@ -13,7 +13,7 @@ pub(super) fn parse_transports(text: &str) -> Result<Transports, String> {
 }
 
 /// Parses `auto`, a number of channels, or a list with the transport of each channel.
-pub(super) fn parse_channels(text: &str) -> Result<Channels, String> {
+pub fn parse_channels(text: &str) -> Result<Channels, String> {
     if text == "auto" {
         return Ok(Channels::Auto);
     }
