@@ -16,6 +16,8 @@ use crate::wait;
 
 /// How long one command may take: less than a whole case.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
+/// How long a command may take to end after Ctrl-C.
+const INTERRUPT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The user of the commands: a home directory, a server and the arguments of every command.
 #[derive(Debug)]
@@ -178,6 +180,18 @@ impl Client {
             errors: lossy(&self.scratch.path().join("spawned-err"))?,
             code,
         })
+    }
+
+    /// Presses Ctrl-C, and checks the end of the last command that [`spawn`](Self::spawn) started.
+    pub fn interrupt(&self, child: &mut Child) -> Result<()> {
+        let pid = child.id().to_string();
+        let mut kill = Command::new("kill");
+        ensure!(kill.args(["-s", "INT", &pid]).status()?.success());
+        let status = wait::for_end(child, INTERRUPT_LIMIT)?;
+        let output = self.spawned(status.and_then(|status| status.code()))?;
+        ensure!(output.code == Some(130), "{output}");
+        ensure!(output.errors.contains("interrupted"), "{output}");
+        Ok(())
     }
 
     fn spawn_into(&self, arguments: &[&str], out: &Path, errors: &Path) -> Result<Child> {

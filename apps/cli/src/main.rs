@@ -176,7 +176,7 @@ enum Command {
     /// List the shares of a server.
     Shares(shares::Arguments),
     /// Measure the speed of a server.
-    Bench(bench::Arguments),
+    Bench(Box<bench::Bench>),
     /// Run a server that shares directories.
     Serve(serve::Arguments),
     /// Show connections, sessions and open files of a server on this machine.
@@ -219,8 +219,11 @@ fn main() -> ExitCode {
         && name != "serve"
     {
         // The options of `acl get` are those of `get`.
-        let (_, command) = command.subcommand().unwrap_or((name, command));
-        log::start(command);
+        let mut innermost = command;
+        while let Some((_, command)) = innermost.subcommand() {
+            innermost = command;
+        }
+        log::start(innermost);
     }
     let result = match cli.command {
         Command::Ls(arguments) => return client("ls", |report| ls::run(&arguments, report)),

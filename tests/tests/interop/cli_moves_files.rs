@@ -3,7 +3,7 @@
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
@@ -559,24 +559,12 @@ fn a_server_that_comes_back_is_waited_for(transport: &str) -> Result<()> {
     Ok(())
 }
 
-/// Presses Ctrl-C, and looks how the program ends.
-fn interrupt(client: &Client, child: &mut Child) -> Result<()> {
-    let pid = child.id().to_string();
-    let mut kill = Command::new("kill");
-    ensure!(kill.args(["-s", "INT", &pid]).status()?.success());
-    let status = wait::for_end(child, TIME_LIMIT)?;
-    let output = client.spawned(status.and_then(|status| status.code()))?;
-    ensure!(output.code == Some(130), "{output}");
-    ensure!(output.errors.contains("interrupted"), "{output}");
-    Ok(())
-}
-
 fn ctrl_c_ends_in_an_orderly_way(transport: &str) -> Result<()> {
     let Stage { client, share, .. } = &Stage::new(transport, "interrupted")?;
     write_random(&share.join("large"), LARGE_BYTES, 1)?;
     let mut child = client.spawn(&[&["get", "{}large"][..], &slowly(transport)].concat())?;
     let part = wait_for_part(&client.directory(), &mut child)?;
-    interrupt(client, &mut child)?;
+    client.interrupt(&mut child)?;
     ensure!(part.exists() && !client.local("large").exists());
     let output = client.run(&["get", "--continue", "--json", "{}large"])?;
     assert_same_file(&share.join("large"), &client.local("large"))?;
@@ -590,7 +578,7 @@ fn ctrl_c_ends_a_put_as_well(transport: &str) -> Result<()> {
     let arguments = [&["put", "large", "{}large"][..], &slowly(transport)].concat();
     let mut child = client.spawn(&arguments)?;
     wait_for_part(share, &mut child)?;
-    interrupt(client, &mut child)?;
+    client.interrupt(&mut child)?;
     ensure!(!share.join("large").exists());
     client.run(&["put", "--continue", "large", "{}large"])?;
     assert_same_file(&client.local("large"), &share.join("large"))
@@ -607,7 +595,7 @@ fn ctrl_c_ends_a_copy_through_us_as_well(transport: &str) -> Result<()> {
     let copy = ["cp", "{}large", "{}copy"];
     let mut child = client.spawn(&[&copy[..], &slowly(transport)].concat())?;
     wait_for_part(share, &mut child)?;
-    interrupt(client, &mut child)?;
+    client.interrupt(&mut child)?;
     ensure!(!share.join("copy").exists());
     let output = client.run(&[&copy[..], &["--continue", "--json"]].concat())?;
     ensure!(moved_bytes(&output)? < LENGTH);

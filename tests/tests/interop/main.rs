@@ -13,6 +13,7 @@ mod bad_descriptors_disturb_no_other_client;
 mod bad_input_disturbs_no_other_client;
 mod bad_input_over_smbdirect_disturbs_no_other_client;
 mod bench_measures_servers;
+mod bench_speaks_mlperf;
 mod certificates_decide_over_quic;
 mod cli_changes_permissions;
 mod cli_chooses_files;
@@ -124,6 +125,7 @@ const MODULES: &[Module] = modules! {
     bad_input_disturbs_no_other_client;
     bad_input_over_smbdirect_disturbs_no_other_client;
     bench_measures_servers: alone;
+    bench_speaks_mlperf;
     certificates_decide_over_quic;
     cli_changes_permissions;
     cli_chooses_files;

@@ -3,6 +3,7 @@
 //! A run reads and writes real data. Its report states the size of the working set, and the CPU
 //! time of an operation for client and server.
 
+mod ai;
 mod blocks;
 mod compare;
 mod cpu;
@@ -16,6 +17,7 @@ mod session_factory;
 mod setting;
 mod test_files;
 
+use clap::Args;
 use smbeam_client::Channels;
 
 use crate::connect::ConnectArguments;
@@ -26,15 +28,36 @@ use crate::output::note_text;
 use crate::report::Report as ExitReport;
 pub(crate) use options::Arguments;
 use report::Report;
-use session_factory::SessionFactory;
-use setting::Setting;
+pub(crate) use session_factory::SessionFactory;
+pub(crate) use setting::Setting;
 
 /// Operations in flight per session if `--depth` is not given, for all transports.
 const DEPTH: usize = 16;
 
+/// Arguments of `smbeam bench`: those of a run, or the subcommand for AI workloads.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    subcommand: Option<Subcommand>,
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+/// The subcommands of `smbeam bench`.
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    /// Measure storage for AI training with the workloads of MLPerf Storage.
+    #[command(subcommand)]
+    Ai(ai::Command),
+}
+
 /// Runs `smbeam bench`.
-pub(crate) fn run(arguments: &Arguments, exit_report: &ExitReport) {
-    exit_report.take(bench(arguments));
+pub(crate) fn run(bench: &Bench, exit_report: &ExitReport) {
+    match &bench.subcommand {
+        Some(Subcommand::Ai(command)) => exit_report.take(ai::run(command)),
+        None => exit_report.take(self::bench(&bench.arguments)),
+    }
 }
 
 fn bench(arguments: &Arguments) -> Outcome {

@@ -13,8 +13,8 @@ use crate::location::Url;
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// What to measure.
-    #[arg(value_enum)]
-    pub(crate) workload: Workload,
+    #[arg(value_enum, required = true)]
+    workload: Option<Workload>,
     /// A writable directory on the server. Not with --compare.
     #[arg(required_unless_present = "compare", conflicts_with = "compare")]
     #[arg(value_name = "URL", value_parser = crate::location::url)]
@@ -70,6 +70,13 @@ pub(crate) struct Arguments {
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) connect: ConnectArguments,
+}
+
+impl Arguments {
+    /// What to measure.
+    pub(crate) fn workload(&self) -> Workload {
+        self.workload.expect("a run requires a workload")
+    }
 }
 
 /// What to measure.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::record::Record;
 use crate::format::{count, measured_rate, measured_time, size};
@@ -53,7 +54,7 @@ pub(crate) struct Report {
 }
 
 /// Percentiles of the latency in microseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Latency {
     pub(crate) p50: f64,
     pub(crate) p90: f64,

@@ -36,29 +36,39 @@ pub(crate) fn run(
     let test_files = TestFiles::set_up(arguments, setting, factory)?;
     if arguments.cold {
         drop_caches()?;
-    } else if arguments.workload != Workload::Write {
+    } else if arguments.workload() != Workload::Write {
         test_files.warm_up(setting.io_size)?;
     }
+    measure(arguments, setting, factory, &test_files)
+}
+
+/// Measures with files that exist.
+pub(crate) fn measure(
+    arguments: &Arguments,
+    setting: &Setting,
+    factory: &SessionFactory,
+    test_files: &TestFiles,
+) -> Result<Report> {
     // smbd has one process per connection, and the CPU time of a process ends with it. So the
     // workload `connect` cannot count it.
-    let server = match arguments.workload {
+    let server = match arguments.workload() {
         Workload::Connect => None,
         _ => cpu::Server::of(&test_files.ends(), &factory.rdma),
     };
     let server_before = server.as_ref().map(cpu::Server::seconds);
     let client_before = cpu::own_seconds();
     let started = Instant::now();
-    let record = run_sessions(arguments, setting, &test_files, factory, started)?;
+    let record = run_sessions(arguments, setting, test_files, factory, started)?;
     let seconds = started.elapsed().as_secs_f64();
     let server_cpu = server.zip(server_before);
     let info = test_files.session().info();
     Ok(Report {
-        workload: arguments.workload.name().to_owned(),
+        workload: arguments.workload().name().to_owned(),
         url: factory.url.to_string(),
         session: session_line(&info),
         is_signed: info.is_signed,
         is_encrypted: info.is_encrypted,
-        io_size: match arguments.workload.moves_data() {
+        io_size: match arguments.workload().moves_data() {
             true => u64::from(setting.io_size),
             false => 0,
         },
@@ -77,7 +87,7 @@ pub(crate) fn run(
 }
 
 /// Dialect, protection and transports of a session.
-fn session_line(info: &SessionInfo) -> String {
+pub(crate) fn session_line(info: &SessionInfo) -> String {
     let protection = match (info.is_encrypted, info.is_signed, info.cipher) {
         (true, _, Some(cipher)) => format!("encrypted with {}", cipher.name()),
         (_, true, _) => format!("signed with {}", info.signing_algorithm.name()),
@@ -222,7 +232,7 @@ impl SessionRunner<'_> {
         blocks: &BlockSequence,
         record: &RefCell<Record>,
     ) -> Result<()> {
-        let len = match self.arguments.workload {
+        let len = match self.arguments.workload() {
             Workload::Write | Workload::Rw => self.setting.io_size as usize,
             _ => 0,
         };
@@ -254,7 +264,7 @@ impl SessionRunner<'_> {
         } else {
             blocks.next()
         };
-        match self.arguments.workload {
+        match self.arguments.workload() {
             Workload::Read => self.read(block, buffer).await,
             Workload::Rw if blocks.percent() < self.arguments.reads => {
                 self.read(block, buffer).await

@@ -4,11 +4,11 @@ use smbeam_client::Channels;
 
 /// The settings of one run.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(crate) struct Setting {
     /// Bytes per operation.
-    pub(super) io_size: u32,
+    pub(crate) io_size: u32,
     /// Operations in flight per session.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Channels per session.
-    pub(super) channels: Channels,
+    pub(crate) channels: Channels,
 }

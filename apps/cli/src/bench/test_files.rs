@@ -70,7 +70,7 @@ impl TestFiles {
         let session_files = &mut self.sessions[number];
         if arguments.torture {
             self.working_set += session_files.make_holes(&self.directory, number, setting)?;
-        } else if arguments.workload.moves_data() {
+        } else if arguments.workload().moves_data() {
             let io_size = u64::from(setting.io_size);
             let files = u64::from(arguments.files);
             session_files.blocks_per_file = (arguments.size / files / io_size).max(1);
@@ -94,18 +94,8 @@ impl TestFiles {
 
     /// Both ends of the connections of all sessions.
     pub(crate) fn ends(&self) -> Vec<Ends> {
-        let sessions = self
-            .sessions
-            .iter()
-            .map(|session_files| session_files.share.session());
-        let channels = sessions.flat_map(|session| session.info().channels);
-        let ends = channels.map(|channel| Ends {
-            transport: channel.transport,
-            local: channel.local,
-            peer: channel.peer,
-            is_local: channel.is_local,
-        });
-        ends.collect()
+        let sessions = self.sessions.iter();
+        ends_of(sessions.map(|session_files| session_files.share.session()))
     }
 
     /// Reads all files once.
@@ -187,6 +177,18 @@ impl SessionFiles {
         }
         Ok(setting.depth as u64 * u64::from(setting.io_size))
     }
+}
+
+/// Both ends of the connections of these sessions.
+pub(crate) fn ends_of<'a>(sessions: impl Iterator<Item = &'a Session>) -> Vec<Ends> {
+    let channels = sessions.flat_map(|session| session.info().channels);
+    let ends = channels.map(|channel| Ends {
+        transport: channel.transport,
+        local: channel.local,
+        peer: channel.peer,
+        is_local: channel.is_local,
+    });
+    ends.collect()
 }
 
 /// The number of the data pattern of a file.
