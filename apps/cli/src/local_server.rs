@@ -50,6 +50,16 @@ impl ServerArguments {
         }
     }
 
+    /// Whether the options name a socket.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// The configuration file that the options name.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     /// Finds the server.
     pub(crate) fn find(&self) -> Outcome<LocalServer> {
         match (&self.socket, &self.config) {

@@ -66,6 +66,7 @@ mod top;
 mod touch;
 mod transfer;
 mod tree;
+mod tune;
 mod unix;
 mod user;
 mod watch;
@@ -202,6 +203,8 @@ enum Command {
     Config(config::Command),
     /// Find the check that refuses a user, on this server or between this machine and a server.
     Doctor(Box<doctor::Arguments>),
+    /// Find what limits the speed of a server or client, and what to change.
+    Tune(Box<tune::Arguments>),
     /// Explain a reason code of the log of a server, such as login-wrong-password.
     Explain(explain::Arguments),
     /// Write a completion script for a shell.
@@ -281,6 +284,9 @@ fn main() -> ExitCode {
         }
         Command::Bench(arguments) => {
             return client("bench", |report| bench::run(&arguments, report));
+        }
+        Command::Tune(arguments) => {
+            return client("tune", |report| tune::run(&arguments, report));
         }
         Command::Status(arguments) => {
             return client("status", |report| status::run(&arguments, report));

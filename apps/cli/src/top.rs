@@ -63,7 +63,7 @@ fn activity(server: &LocalServer) -> Outcome<Activity> {
 }
 
 /// Parses an interval: 0.1 to 3600 seconds.
-fn interval(text: &str) -> Result<f64, String> {
+pub(crate) fn interval(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.1..=3600.0).contains(&seconds) {
         true => Ok(seconds),

@@ -1,14 +1,20 @@
-//! The network interfaces of this host and their addresses, from rtnetlink(7).
+//! The network interfaces of this host and their addresses, from rtnetlink(7), and its TCP sockets,
+//! from sock_diag(7).
 //!
 //! `getifaddrs` would be shorter, but it does not report which IPv6 addresses are unusable.
+
+mod sockets;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send,
+    socket_with,
 };
+
+pub use self::sockets::{TcpSocket, tcp_sockets};
 
 /// A network interface of this host, as the kernel reported it at the time of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +70,7 @@ const UNUSABLE: u8 = 0x08 | 0x20 | 0x40;
 /// The kernel refuses the request, or its answer is malformed.
 pub fn links() -> io::Result<Vec<Link>> {
     let mut links = Vec::new();
-    dump(RTM_GETLINK, LINK_HEADER, |kind, body| {
+    dump(None, RTM_GETLINK, &[0; LINK_HEADER], |kind, body| {
         if kind == RTM_NEWLINK {
             links.extend(link(body));
         }
@@ -79,7 +85,7 @@ pub fn links() -> io::Result<Vec<Link>> {
 /// The kernel refuses the request, or its answer is malformed.
 pub fn addresses() -> io::Result<Vec<Address>> {
     let mut addresses = Vec::new();
-    dump(RTM_GETADDR, ADDRESS_HEADER, |kind, body| {
+    dump(None, RTM_GETADDR, &[0; ADDRESS_HEADER], |kind, body| {
         if kind == RTM_NEWADDR {
             addresses.extend(address(body));
         }
@@ -87,18 +93,26 @@ pub fn addresses() -> io::Result<Vec<Address>> {
     Ok(addresses)
 }
 
-/// Requests a dump of one object type. Calls `take` with the type and the body of each message.
-fn dump(request_type: u16, body_len: usize, mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+/// Requests a dump of one object type from a protocol of netlink; `None` is rtnetlink. Calls `take`
+/// with the type and the body of each message.
+fn dump(
+    protocol: Option<Protocol>,
+    request_type: u16,
+    request_body: &[u8],
+    mut take: impl FnMut(u16, &[u8]),
+) -> io::Result<()> {
     let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    let netlink = AddressFamily::NETLINK;
+    let socket = socket_with(netlink, SocketType::RAW, flags, protocol)?;
     bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-    let len = MESSAGE_HEADER + body_len;
+    let len = MESSAGE_HEADER + request_body.len();
     let mut request = Vec::with_capacity(len);
     request.extend((len as u32).to_ne_bytes());
     request.extend(request_type.to_ne_bytes());
     request.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
-    // Sequence number, port and the body: all zero, all families.
-    request.resize(len, 0);
+    // Sequence number and port: zero.
+    request.resize(MESSAGE_HEADER, 0);
+    request.extend(request_body);
     send(&socket, &request, SendFlags::empty())?;
     let mut buffer = vec![0; BUFFER];
     for _ in 0..MAX_ANSWERS {

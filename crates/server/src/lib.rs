@@ -57,6 +57,7 @@ mod smbdirect;
 mod start;
 pub mod status;
 mod store;
+pub mod tune;
 mod unix_account;
 mod worker;
 mod worker_context;

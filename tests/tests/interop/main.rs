@@ -100,6 +100,7 @@ mod the_log_has_reasons_of_refusals;
 mod the_web_page_shows_the_activity;
 mod torture_passes_where_samba_does;
 mod transports_are_tried_in_order;
+mod tune_names_the_limit;
 mod unauthenticated_quic_clients_are_bounded;
 mod users_are_kept_apart;
 
@@ -211,6 +212,7 @@ const MODULES: &[Module] = modules! {
     the_web_page_shows_the_activity;
     torture_passes_where_samba_does: batched;
     transports_are_tried_in_order: every_transport;
+    tune_names_the_limit: alone;
     unauthenticated_quic_clients_are_bounded: alone;
     users_are_kept_apart;
 };

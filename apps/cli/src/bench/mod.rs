@@ -28,8 +28,10 @@ use crate::output::note_text;
 use crate::report::Report as ExitReport;
 pub(crate) use options::Arguments;
 use report::Report;
+pub(crate) use run::measure;
 pub(crate) use session_factory::SessionFactory;
 pub(crate) use setting::Setting;
+pub(crate) use test_files::TestFiles;
 
 /// Operations in flight per session if `--depth` is not given, for all transports.
 const DEPTH: usize = 16;

@@ -73,6 +73,30 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Reads of one file of `size` bytes, for `time` seconds, without output.
+    pub(crate) fn reading(connect: &ConnectArguments, size: u64, time: f64) -> Self {
+        Self {
+            workload: Some(Workload::Read),
+            url: None,
+            compare: None,
+            rounds: 1,
+            connections: 1,
+            files: 1,
+            size,
+            time,
+            random: false,
+            reads: 100,
+            verify: false,
+            warm: true,
+            cold: false,
+            torture: false,
+            plot: None,
+            json: true,
+            csv: false,
+            connect: connect.clone(),
+        }
+    }
+
     /// What to measure.
     pub(crate) fn workload(&self) -> Workload {
         self.workload.expect("a run requires a workload")

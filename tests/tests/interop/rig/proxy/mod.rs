@@ -64,6 +64,8 @@ struct State {
     refuses: bool,
     /// Address from which the relay connects to the server; none: any. Only over TCP.
     source: Option<Ipv4Addr>,
+    /// Time for which each frame is held back. Only over TCP.
+    delay: Duration,
     /// Bytes that passed, both ways together.
     passed: u64,
     seen: BTreeMap<(Way, Kind), u64>,
@@ -78,6 +80,15 @@ impl Proxy {
     /// A relay to a server, without a cut to come.
     pub(crate) fn to(server: Endpoint) -> Result<Proxy> {
         Proxy::with_cut(server, None)
+    }
+
+    /// A relay that holds each frame back for `delay`, in both directions. Only over TCP.
+    pub(crate) fn with_delay(server: Endpoint, delay: Duration) -> Result<Proxy> {
+        let state = State {
+            delay,
+            ..State::default()
+        };
+        Proxy::with_state(server, state)
     }
 
     /// A relay that cuts one connection by itself.
@@ -211,6 +222,10 @@ impl Shared {
     fn route(&self) -> Option<Ipv4Addr> {
         let state = self.lock();
         (!state.refuses).then_some(state.source.unwrap_or(Ipv4Addr::UNSPECIFIED))
+    }
+
+    fn delay(&self) -> Duration {
+        self.lock().delay
     }
 
     /// Counts the messages of `bytes` bytes that are about to pass, after `passed` earlier ones.

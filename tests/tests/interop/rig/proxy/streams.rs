@@ -2,14 +2,15 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Instant;
 
 use anyhow::Result;
 use socket2::{Domain, Socket, Type};
 
 use super::kinds::kinds;
-use super::{Line, Shared, link};
+use super::{Line, Pass, Shared, link};
 
 /// Relays to a port of loopback, from the port that it returns.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
@@ -34,20 +35,51 @@ fn meet(client: TcpStream, server: u16, shared: &Arc<Shared>) -> io::Result<()> 
     let server = TcpStream::from(own);
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
+    let pass: Pass = match shared.delay().is_zero() {
+        true => pass,
+        false => pass_later,
+    };
     link([client.into(), server.into()], pass, shared)
 }
 
-fn pass(mut from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::Result<()> {
+/// Passes each frame after the delay. The number of frames in flight has no limit.
+fn pass_later(from: &Socket, mut to: &Socket, _line: Line, shared: &Shared) -> io::Result<()> {
+    let delay = shared.delay();
+    let (sender, receiver) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for (due, frame) in receiver {
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                if to.write_all(&frame).is_err() {
+                    return;
+                }
+            }
+        });
+        loop {
+            let mut frame = Vec::new();
+            read_frame(from, &mut frame)?;
+            let due = Instant::now() + delay;
+            sender.send((due, frame)).map_err(io::Error::other)?;
+        }
+    })
+}
+
+/// Reads a frame with its prefix.
+fn read_frame(mut from: &Socket, frame: &mut Vec<u8>) -> io::Result<()> {
+    let mut head = [0; 4];
+    from.read_exact(&mut head)?;
+    let length = u32::from_be_bytes([0, head[1], head[2], head[3]]) as usize;
+    frame.clear();
+    frame.extend_from_slice(&head);
+    frame.resize(4 + length, 0);
+    from.read_exact(&mut frame[4..])
+}
+
+fn pass(from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::Result<()> {
     let mut passed = 0;
     let mut frame = Vec::new();
     loop {
-        let mut head = [0; 4];
-        from.read_exact(&mut head)?;
-        let length = u32::from_be_bytes([0, head[1], head[2], head[3]]) as usize;
-        frame.clear();
-        frame.extend_from_slice(&head);
-        frame.resize(4 + length, 0);
-        from.read_exact(&mut frame[4..])?;
+        read_frame(from, &mut frame)?;
         if let Some(part) = shared.passes(line, passed, frame.len(), kinds(&frame[4..])) {
             return to.write_all(&frame[..part]);
         }
