@@ -32,6 +32,7 @@ const RDMA_PROCESSORS: u32 = 2;
 pub struct Guest<'a> {
     lab: &'a Lab,
     machine: Machine<'a>,
+    memory_mib: u32,
     time_limit: Duration,
 }
 
@@ -67,6 +68,7 @@ impl<'a> Guest<'a> {
         Guest {
             lab,
             machine: Machine::OnTap(namespace),
+            memory_mib: MEMORY_MIB,
             time_limit: TIME_LIMIT,
         }
     }
@@ -76,6 +78,7 @@ impl<'a> Guest<'a> {
         Guest {
             lab,
             machine: Machine::WithRdma,
+            memory_mib: RDMA_MEMORY_MIB,
             time_limit: RDMA_TIME_LIMIT,
         }
     }
@@ -84,6 +87,12 @@ impl<'a> Guest<'a> {
     #[must_use]
     pub fn within(self, time_limit: Duration) -> Guest<'a> {
         Guest { time_limit, ..self }
+    }
+
+    /// The same with another size of its memory.
+    #[must_use]
+    pub fn with_memory_mib(self, memory_mib: u32) -> Guest<'a> {
+        Guest { memory_mib, ..self }
     }
 
     /// Boots it, runs `script` in it with sh and waits until it is powered off.
@@ -130,14 +139,15 @@ impl<'a> Guest<'a> {
         let mut command = self.lab.command_under(holder, "env");
         command.arg("TMPDIR=/dev/shm");
         command.arg(format!("HOME={}", directory.display()));
+        let memory = format!("mem={}M", self.memory_mib);
         match self.machine {
             Machine::OnTap(_) => {
-                command.args([GUEST_KERNEL, &format!("mem={MEMORY_MIB}M")]);
+                command.args([GUEST_KERNEL, &memory]);
                 command.arg(format!("vec0:transport=tap,ifname={TAP},depth=64,gro=1"));
                 command.arg(format!("smbeam.address={GUEST_ADDRESS}/24"));
             }
             Machine::WithRdma => {
-                command.args([RDMA_KERNEL, &format!("mem={RDMA_MEMORY_MIB}M")]);
+                command.args([RDMA_KERNEL, &memory]);
                 command.args([&format!("ncpus={RDMA_PROCESSORS}"), "seccomp=on"]);
             }
         }

@@ -22,6 +22,10 @@ pub const SUITES_RECIPE: u32 = 1;
 pub const MONITORING_RECIPE: u32 = 1;
 /// The recipe of the part with a browser.
 pub const BROWSER_RECIPE: u32 = 1;
+/// The recipe of the part with PyTorch.
+pub const TORCH_RECIPE: u32 = 1;
+/// The recipe of the part with a server of NFS.
+pub const NFS_RECIPE: u32 = 1;
 /// The recipe of the RDMA part.
 pub const RDMA_RECIPE: u32 = 1;
 /// The recipe of the RDMA part's kernel, which is kept beside the root file system.
@@ -60,6 +64,10 @@ pub enum Part {
     Monitoring,
     /// Chromium.
     Browser,
+    /// PyTorch, for the newest Python.
+    Torch,
+    /// nfs-ganesha, a server of NFS in user space, and the programs for mounts of NFS.
+    Nfs,
     /// User-mode Linux with RDMA devices, and cifs.ko and ksmbd with SMB Direct.
     Rdma,
 }
@@ -110,14 +118,7 @@ impl Lab {
 
     /// The lab, if its guest part can be used too.
     pub fn find_with_guest() -> Result<Lab, Missing> {
-        let lab = Lab::find()?;
-        Part::Guest.not_known_missing()?;
-        if !lab.holds(Part::Guest) {
-            return Err(Missing(
-                "the lab has no guest: build it with `cargo xtask lab`".into(),
-            ));
-        }
-        Ok(lab)
+        Lab::with_part(Part::Guest, "no guest: build it with `cargo xtask lab`")
     }
 
     /// The lab, if its test suites can be used too.
@@ -137,38 +138,41 @@ impl Lab {
 
     /// The lab, if its tools of Prometheus can be used too.
     pub fn find_with_monitoring() -> Result<Lab, Missing> {
-        let lab = Lab::find()?;
-        Part::Monitoring.not_known_missing()?;
-        if !lab.holds(Part::Monitoring) {
-            return Err(Missing(
-                "the lab has no tools of Prometheus: build them with `cargo xtask lab`".into(),
-            ));
-        }
-        Ok(lab)
+        Lab::with_part(
+            Part::Monitoring,
+            "no tools of Prometheus: build them with `cargo xtask lab`",
+        )
     }
 
     /// The lab, if its browser can be used too.
     pub fn find_with_browser() -> Result<Lab, Missing> {
-        let lab = Lab::find()?;
-        Part::Browser.not_known_missing()?;
-        if !lab.holds(Part::Browser) {
-            return Err(Missing(
-                "the lab has no browser: build it with `cargo xtask lab browser`".into(),
-            ));
-        }
-        Ok(lab)
+        Lab::with_part(
+            Part::Browser,
+            "no browser: build it with `cargo xtask lab browser`",
+        )
+    }
+
+    /// The lab, if its PyTorch can be used too.
+    pub fn find_with_torch() -> Result<Lab, Missing> {
+        Lab::with_part(
+            Part::Torch,
+            "no PyTorch: build it with `cargo xtask lab torch`",
+        )
     }
 
     /// The lab, if its RDMA part can be used too.
     pub fn find_with_rdma() -> Result<Lab, Missing> {
+        Lab::with_part(Part::Rdma, "no RDMA: build it with `cargo xtask lab rdma`")
+    }
+
+    /// The lab, if it holds `part`. `missing` says what it lacks.
+    fn with_part(part: Part, missing: &str) -> Result<Lab, Missing> {
         let lab = Lab::find()?;
-        Part::Rdma.not_known_missing()?;
-        if !lab.holds(Part::Rdma) {
-            return Err(Missing(
-                "the lab has no RDMA: build it with `cargo xtask lab rdma`".into(),
-            ));
+        part.not_known_missing()?;
+        match lab.holds(part) {
+            true => Ok(lab),
+            false => Err(Missing(format!("the lab has {missing}"))),
         }
-        Ok(lab)
     }
 
     /// The lab in `directory`, built or not.
@@ -261,6 +265,8 @@ impl Part {
             Part::Suites => "suites",
             Part::Monitoring => "monitoring",
             Part::Browser => "browser",
+            Part::Torch => "torch",
+            Part::Nfs => "nfs",
             Part::Rdma => "rdma",
         }
     }
@@ -273,6 +279,8 @@ impl Part {
             Part::Suites => "SMBEAM_SUITES_MISSING",
             Part::Monitoring => "SMBEAM_MONITORING_MISSING",
             Part::Browser => "SMBEAM_BROWSER_MISSING",
+            Part::Torch => "SMBEAM_TORCH_MISSING",
+            Part::Nfs => "SMBEAM_NFS_MISSING",
             Part::Rdma => "SMBEAM_RDMA_MISSING",
         }
     }
@@ -289,6 +297,8 @@ impl Part {
             Part::Suites => format!("{SAMBA_RECIPE}.{SUITES_RECIPE}"),
             Part::Monitoring => format!("{SAMBA_RECIPE}.{MONITORING_RECIPE}"),
             Part::Browser => format!("{SAMBA_RECIPE}.{BROWSER_RECIPE}"),
+            Part::Torch => format!("{SAMBA_RECIPE}.{TORCH_RECIPE}"),
+            Part::Nfs => format!("{SAMBA_RECIPE}.{NFS_RECIPE}"),
             Part::Rdma => format!("{SAMBA_RECIPE}.{RDMA_RECIPE}.{KERNEL_RECIPE}"),
         }
     }

@@ -1,5 +1,6 @@
-//! Clients written in Python, from the package index, in a separate environment in the lab's
-//! directory, which is made once. It also holds the tests of one of the clients.
+//! Environments of Python with packages from the package index, in the lab's directory. Each is
+//! made once: one with clients of SMB, which also holds the tests of one of them, one with the
+//! programs that use the package of this project, and one for the comparison of readers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::lab::{self, Missing};
 
-/// The installed packages. The name of the environment contains them: another version makes
-/// another environment.
-const PACKAGES: [&str; 6] = [
+/// The clients. The name of an environment contains its packages: another version makes another
+/// environment.
+const CLIENTS: [&str; 6] = [
     SMBPROTOCOL,
     "impacket==0.13.1",
     "aioquic==1.7.2",
@@ -19,11 +20,50 @@ const PACKAGES: [&str; 6] = [
     "pytest==9.2.0",
     "pytest-mock==3.17.0",
 ];
+/// What the tests of the Python package need.
+const PROGRAMS: [&str; 8] = [
+    "pytest==9.2.0",
+    "fsspec==2026.9.0",
+    "pandas==3.1.1",
+    "pyarrow==26.0.1",
+    "zarr==3.1.6",
+    "xarray==2026.9.0",
+    "dask[dataframe]==2026.8.0",
+    "datasets==5.2.0",
+];
+/// What `cargo xtask bench-ai` compares the Python package with.
+const COMPARED: [&str; 2] = ["fsspec==2026.9.0", SMBPROTOCOL];
 const SMBPROTOCOL: &str = "smbprotocol==1.17.0";
 /// The directory of the unpacked sources, in that of the environment.
 const SOURCES: &str = "sources";
 /// pip's time limit for the package index, in seconds, and its number of retries.
 const PIP_LIMITS: [&str; 4] = ["--timeout", "15", "--retries", "1"];
+
+/// The compiled module of the Python package, as Python imports it.
+const MODULE: &str = "_smbeam.abi3.so";
+
+/// Puts the package `smbeam` into `directory`, as an installation has it: from the sources of the
+/// package at `sources`, and the compiled `module`.
+pub fn stage_package(sources: &Path, module: &Path, directory: &Path) -> Result<()> {
+    let package = directory.join("smbeam");
+    copy_files(&sources.join("python/smbeam"), &package)?;
+    fs::copy(module, package.join(MODULE))
+        .with_context(|| format!("cannot copy {}", module.display()))?;
+    Ok(())
+}
+
+/// Copies the files of a directory, without directories below it, into the new directory `to`.
+pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to).with_context(|| format!("cannot make {}", to.display()))?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
 
 /// An environment that holds the clients.
 #[derive(Clone, Debug)]
@@ -32,12 +72,27 @@ pub struct Python {
 }
 
 impl Python {
-    /// The environment, which is made on first use.
+    /// The environment with clients, which is made on first use.
     pub fn find() -> Result<Python> {
-        let held = PACKAGES.join("-").replace("==", "-");
+        Self::with(&CLIENTS, &[SMBPROTOCOL])
+    }
+
+    /// The environment with programs that use the Python package, which is made on first use.
+    pub fn with_programs() -> Result<Python> {
+        Self::with(&PROGRAMS, &[])
+    }
+
+    /// The environment with the packages for the comparison of readers, which is made on first use.
+    pub fn with_compared() -> Result<Python> {
+        Self::with(&COMPARED, &[])
+    }
+
+    /// An environment with packages, and with the sources of some of them.
+    fn with(packages: &[&str], sources: &[&str]) -> Result<Python> {
+        let held = packages.join("-").replace("==", "-");
         let directory = lab::directory().join(format!("python-{held}"));
         if !directory.exists() {
-            make(&directory)?;
+            make(&directory, packages, sources)?;
         }
         Ok(Python { directory })
     }
@@ -61,7 +116,12 @@ impl Python {
 
     /// Python as a command that has not started.
     pub fn interpreter(&self) -> Command {
-        Command::new(self.directory.join("bin/python"))
+        Command::new(self.path())
+    }
+
+    /// The path of the interpreter.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join("bin/python")
     }
 
     /// The directory of the tests that come with smbprotocol.
@@ -73,10 +133,10 @@ impl Python {
 
 /// Makes the environment under another name and renames it: other processes may do the same at
 /// the same time, and an environment under the final name is complete.
-fn make(directory: &Path) -> Result<()> {
+fn make(directory: &Path, packages: &[&str], sources: &[&str]) -> Result<()> {
     let draft = directory.with_extension(format!("draft-{}", process::id()));
     fs::create_dir_all(&draft)?;
-    let made = install(&draft);
+    let made = install(&draft, packages, sources);
     if made.is_ok() && fs::rename(&draft, directory).is_ok() {
         return Ok(());
     }
@@ -86,7 +146,7 @@ fn make(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn install(draft: &Path) -> Result<(), Missing> {
+fn install(draft: &Path, packages: &[&str], sources: &[&str]) -> Result<(), Missing> {
     attempt(Command::new("python3").args(["-m", "venv"]).arg(draft))?;
     let pip = |action: &str| {
         let mut command = Command::new(draft.join("bin/python"));
@@ -96,23 +156,26 @@ fn install(draft: &Path) -> Result<(), Missing> {
             .args(PIP_LIMITS);
         command
     };
-    attempt(pip("install").args(PACKAGES))?;
-    let sources = draft.join(SOURCES);
-    attempt(
-        pip("download")
-            .args(["--no-deps", "--no-binary", ":all:", SMBPROTOCOL, "--dest"])
-            .arg(&sources),
-    )?;
-    let archive = format!("{}.tar.gz", SMBPROTOCOL.replace("==", "-"));
-    attempt(
-        Command::new("tar")
-            .current_dir(&sources)
-            .args(["-xzf", &archive]),
-    )
+    attempt(pip("install").args(packages))?;
+    let directory = draft.join(SOURCES);
+    for package in sources {
+        attempt(
+            pip("download")
+                .args(["--no-deps", "--no-binary", ":all:", package, "--dest"])
+                .arg(&directory),
+        )?;
+        let archive = format!("{}.tar.gz", package.replace("==", "-"));
+        attempt(
+            Command::new("tar")
+                .current_dir(&directory)
+                .args(["-xzf", &archive]),
+        )?;
+    }
+    Ok(())
 }
 
 fn attempt(command: &mut Command) -> Result<(), Missing> {
-    let missing = |reason: &str| Missing(format!("no Python clients: {reason}"));
+    let missing = |reason: &str| Missing(format!("no packages of Python: {reason}"));
     match command.output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(missing(said(&output).lines().last().unwrap_or_default())),

@@ -14,7 +14,7 @@ pub fn script(body: &str, variables: &[(&str, &str)]) -> String {
 }
 
 /// The text as one word of the shell.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

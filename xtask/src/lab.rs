@@ -10,10 +10,12 @@ mod debian;
 mod guest;
 mod kernel;
 mod monitoring;
+mod nfs;
 mod rdma;
 mod samba;
 mod scripts;
 mod suites;
+mod torch;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -58,6 +60,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             build()?;
             build_part(Part::Browser).map(|_| ExitCode::SUCCESS)
         }
+        ["torch"] => {
+            build()?;
+            build_part(Part::Torch).map(|_| ExitCode::SUCCESS)
+        }
         ["rdma"] => build_rdma().map(|_| ExitCode::SUCCESS),
         ["field", rest @ ..] => scripts::run(FIELD, rest),
         ["attacks", rest @ ..] => scripts::run(ATTACKS, rest),
@@ -79,8 +85,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             ))
         }
         _ => bail!(
-            "usage: cargo xtask lab [build | browser | rdma | path | run CMD [ARG]... | \
-             field [NAME]... | attacks [--figures] [NAME]...]"
+            "usage: cargo xtask lab [build | browser | torch | rdma | path | \
+             run CMD [ARG]... | field [NAME]... | attacks [--figures] [NAME]...]"
         ),
     }
 }
@@ -124,6 +130,8 @@ pub(crate) fn build_part(part: Part) -> Result<Lab> {
         Part::Suites => suites::build(&lab),
         Part::Monitoring => monitoring::build(&lab),
         Part::Browser => browser::build(&lab),
+        Part::Torch => torch::build(&lab),
+        Part::Nfs => nfs::build(&lab),
         Part::Rdma => rdma::build(&lab),
     };
     built.with_context(|| format!("cannot build the lab's part {}", part.name()))?;

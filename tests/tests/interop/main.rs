@@ -80,6 +80,7 @@ mod other_quic_libraries_work;
 mod packages_work_on_fresh_machines;
 mod posix_extensions_agree_with_samba;
 mod python_clients_work;
+mod python_package_works;
 mod quic_peers_that_misbehave;
 mod rdma_peers;
 mod reported_faults_stay_fixed;
@@ -193,6 +194,7 @@ const MODULES: &[Module] = modules! {
     packages_work_on_fresh_machines;
     posix_extensions_agree_with_samba;
     python_clients_work;
+    python_package_works;
     quic_peers_that_misbehave;
     rdma_peers;
     reported_faults_stay_fixed;

@@ -1,5 +1,6 @@
 //! `cargo xtask package`: what users install. Everything is in the directory `dist`: packages of
-//! Debian and RPM, an archive, a container image, a bill of materials, and their checksums.
+//! Debian and RPM, an archive, a container image, a bill of materials, the wheel of the Python
+//! package, and their checksums.
 
 mod archive;
 mod bill;
@@ -9,7 +10,9 @@ mod rpm;
 mod stage;
 mod static_binary;
 mod tools;
+mod wheel;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::process::{Command, ExitCode};
 
@@ -19,16 +22,22 @@ use self::stage::Stage;
 pub(crate) use self::stage::directory;
 use crate::process::quiet;
 
-/// A product and the function that makes it. It returns the name of the file or directory.
-type Product = (&'static str, fn(&Stage) -> Result<String>);
+/// The function that makes a product. It returns the name of the file or directory.
+enum Make {
+    /// From the tree of files.
+    OfTree(fn(&Stage) -> Result<String>),
+    /// Without that tree.
+    Alone(fn() -> Result<String>),
+}
 
-const PRODUCTS: &[Product] = &[
-    ("tar", archive::make),
-    ("deb", deb::make),
-    ("rpm", rpm::make),
-    ("image", image::make),
-    ("sbom", bill::make),
-    ("static", static_binary::make),
+const PRODUCTS: &[(&str, Make)] = &[
+    ("tar", Make::OfTree(archive::make)),
+    ("deb", Make::OfTree(deb::make)),
+    ("rpm", Make::OfTree(rpm::make)),
+    ("image", Make::OfTree(image::make)),
+    ("sbom", Make::OfTree(bill::make)),
+    ("static", Make::OfTree(static_binary::make)),
+    ("python", Make::Alone(wheel::make)),
 ];
 /// The file with the checksums.
 const SUMS: &str = "SHA256SUMS";
@@ -41,9 +50,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         bail!("no product {name}: package [{}]", known.join(" | "));
     }
     let is_wanted = |name: &str| arguments.is_empty() || arguments.iter().any(|it| it == name);
-    let stage = Stage::build()?;
+    let stage = OnceCell::new();
     for (name, make) in PRODUCTS.iter().filter(|(name, _)| is_wanted(name)) {
-        let made = make(&stage).with_context(|| format!("cannot make the product {name}"))?;
+        let made = match make {
+            Make::OfTree(make) => {
+                if stage.get().is_none() {
+                    let _ = stage.set(Stage::build()?);
+                }
+                make(stage.get().context("the tree was just made")?)
+            }
+            Make::Alone(make) => make(),
+        };
+        let made = made.with_context(|| format!("cannot make the product {name}"))?;
         println!("package: {}", directory().join(made).display());
     }
     sum()?;

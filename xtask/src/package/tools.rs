@@ -59,6 +59,7 @@ impl CargoTool {
     }
 }
 
-fn root() -> PathBuf {
+/// The directory of the tools.
+pub(super) fn root() -> PathBuf {
     lab::directory().with_file_name("tools")
 }

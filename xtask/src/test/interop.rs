@@ -24,6 +24,8 @@ use crate::process::one_line;
 const BINARY: &str = "SMBEAM_BIN";
 /// The variable that names the directory of the client's examples.
 const EXAMPLES: &str = "SMBEAM_EXAMPLES";
+/// The variable that names the compiled module of the Python package.
+const PYTHON: &str = "SMBEAM_PYTHON";
 /// The variable that names the directory of the packages.
 const PACKAGES: &str = "SMBEAM_PACKAGES";
 /// The variable that overrides the number of processes that run at a time.
@@ -94,6 +96,10 @@ fn variables(built: &Built) -> Vec<(OsString, OsString)> {
     vec![
         (BINARY.into(), binary),
         (EXAMPLES.into(), built.examples.clone().into()),
+        (
+            PYTHON.into(),
+            built.binary.with_file_name("lib_smbeam.so").into(),
+        ),
     ]
 }
 

@@ -185,7 +185,7 @@ impl Run {
                 ..Found::default()
             }),
             Step::Package => {
-                package::run(&["deb", "image"].map(str::to_owned))?;
+                package::run(&["deb", "image", "python"].map(str::to_owned))?;
                 Ok(of_counts(Counts::of_check(true)))
             }
             Step::Interop => interop::run(self.built()?, self.missing_parts(), is_full),
@@ -225,7 +225,8 @@ impl Run {
     }
 }
 
-/// Builds the lab. The parts that cannot be built, and why. Only a full run opens a browser.
+/// Builds the lab. The parts that cannot be built, and why. Only a full run opens a browser and
+/// installs PyTorch.
 fn missing_parts(is_full: bool) -> MissingParts {
     for part in [Part::Samba, Part::Guest, Part::Suites, Part::Monitoring] {
         if let Err(error) = lab::build_part(part) {
@@ -233,13 +234,18 @@ fn missing_parts(is_full: bool) -> MissingParts {
             return vec![(part, one_line(&error))];
         }
     }
-    if is_full && let Err(error) = lab::build_part(Part::Browser) {
-        println!("lab: {error:#}");
-        return vec![(Part::Browser, one_line(&error))];
+    let mut missing = Vec::new();
+    for part in [Part::Browser, Part::Torch] {
+        if is_full && let Err(error) = lab::build_part(part) {
+            println!("lab: {error:#}");
+            missing.push((part, one_line(&error)));
+        }
     }
-    // The tests would install the Python clients themselves, several of them at a time.
-    if let Err(error) = Python::find() {
-        println!("lab: {error:#}");
+    // The tests would install the packages of Python themselves, several of them at a time.
+    for environment in [Python::find(), Python::with_programs()] {
+        if let Err(error) = environment {
+            println!("lab: {error:#}");
+        }
     }
-    Vec::new()
+    missing
 }
