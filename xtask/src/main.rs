@@ -1,7 +1,8 @@
-//! Developer commands: demo, test, torture, lab, bench-compare.
+//! Developer commands: demo, test, torture, lab, bench-compare, bench-ai.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bench_ai;
 mod crates;
 mod demo;
 mod host;
@@ -36,7 +37,9 @@ usage: cargo xtask COMMAND
   lab field [NAME]...     replay faults that users of file servers reported
   lab attacks [NAME]...   attack a server; --figures prints memory, rates and latencies
   lab path                print the path of the lab
-  bench-compare [ARG]...  compare speed, CPU and memory with the lab's smbd";
+  bench-compare [ARG]...  compare speed, CPU and memory with the lab's smbd
+  bench-ai [TABLE | WORKLOAD]...
+                          the workloads of MLPerf Storage over SMB and NFS, and local";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         "soak" => soak::run(rest),
         "demo" => demo::run(),
         "bench-compare" => bench::run(rest),
+        "bench-ai" => bench_ai::run(rest),
         "lab" => lab::run(rest),
         "torture" => torture::run(rest),
         "package" => package::run(rest),
