@@ -115,6 +115,7 @@ impl Inner {
         let open = Open {
             target,
             role,
+            after: Duration::ZERO,
             ready,
         };
         let turn = self.next.fetch_add(1, Ordering::Relaxed);

@@ -5,9 +5,10 @@ mod rig;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rig::meddler::{command, meddler};
 use rig::{Rig, SHARE, connect, options, pattern};
@@ -20,6 +21,8 @@ use wire::Command;
 struct Proxy {
     port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    /// The number of connections that end at once.
+    refused: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -28,15 +31,25 @@ impl Proxy {
         let port = listener.local_addr().expect("an address").port();
         let streams = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&streams);
+        let refused = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&refused);
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                if left.load(Ordering::Relaxed) > 0 {
+                    left.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
                 let server = TcpStream::connect(("127.0.0.1", target)).expect("the server");
                 relay(&client, &server);
                 relay(&server, &client);
                 kept.lock().expect("no panic").extend([client, server]);
             }
         });
-        Self { port, streams }
+        Self {
+            port,
+            streams,
+            refused,
+        }
     }
 
     fn cut(&self) {
@@ -237,4 +250,29 @@ fn a_channel_that_breaks_is_not_missed() {
         assert_eq!(count.expect("read"), bytes.len());
         assert!(back == bytes);
     }
+}
+
+/// A connection in place of a lost one ends before the login. The client opens another one.
+#[test]
+fn a_channel_is_replaced_by_a_later_attempt() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let rig = Rig::new();
+    let proxy = Proxy::new(rig.port());
+    let options = options().channels(Channels::Exactly(2));
+    let session = connect(proxy.port, options).expect("a session");
+    let channels = || session.info().channels.len();
+    assert_eq!(channels(), 2);
+    proxy.refused.store(1, Ordering::Relaxed);
+    proxy.cut_last_but_first();
+    let start = Instant::now();
+    let wait_for = |what: &str, is_reached: &dyn Fn() -> bool| {
+        while !is_reached() {
+            assert!(start.elapsed() < LIMIT, "no {what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_for("refused connection", &|| {
+        proxy.refused.load(Ordering::Relaxed) == 0
+    });
+    wait_for("second channel", &|| channels() == 2);
 }

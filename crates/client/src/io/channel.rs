@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use crate::io::slot::{Filler, slot};
 
 /// Time before a lost channel is opened again. It doubles with each attempt up to the maximum: an
 /// adapter is back soon after a reset, but may stay away for long after a removal.
-pub(crate) const REOPEN_AFTER: Duration = Duration::from_secs(1);
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
 const REOPEN_AFTER_MAX: Duration = Duration::from_secs(30);
 /// NetBIOS keep-alives in the idle time before an ECHO: one each 20 seconds by default.
 const KEEP_ALIVES_PER_ECHO: u32 = 3;
@@ -60,6 +60,8 @@ pub(crate) struct Channel {
     memory_released: Signal,
     /// Whether the channel carries the session.
     has_joined: Cell<bool>,
+    /// `None`: the channel does not replace a lost one.
+    replacement: Option<Replacement>,
     /// Handles the timeouts of the core.
     timer: Timer,
 }
@@ -83,6 +85,34 @@ pub(crate) struct State {
     reason: Option<ConnectCause>,
 }
 
+/// An attempt to replace a lost channel.
+struct Replacement {
+    /// Time before the attempt.
+    after: Duration,
+    /// The session to which the channel binds.
+    session: Arc<Session>,
+}
+
+/// A new connection.
+struct Connected {
+    stream: Stream,
+    framing: Framing,
+    peer: SocketAddr,
+    local: SocketAddr,
+}
+
+impl Connected {
+    /// Fails if the server has closed the connection already.
+    fn new((stream, framing): (Stream, Framing)) -> io::Result<Self> {
+        Ok(Self {
+            peer: stream.peer_addr()?,
+            local: stream.local_addr()?,
+            stream,
+            framing,
+        })
+    }
+}
+
 /// What follows the end of a channel.
 pub(crate) enum Next {
     Nothing,
@@ -92,18 +122,16 @@ pub(crate) enum Next {
     Resume(Box<Target>),
 }
 
-/// Connects a channel. One that replaces a lost channel waits for `after`, and tries until it
-/// connects or the session has no use for it any more.
-pub(crate) async fn connect(
-    thread: &Rc<ThreadContext>,
-    open: Open,
-    mut after: Duration,
-) -> Option<Rc<Channel>> {
+/// Connects a channel. One that replaces a lost channel waits before, and tries until it connects
+/// or the session has no use for it any more.
+pub(crate) async fn connect(thread: &Rc<ThreadContext>, open: Open) -> Option<Rc<Channel>> {
     let Open {
         target,
         mut role,
+        mut after,
         ready,
     } = open;
+    let mut replacement = None;
     let connected = loop {
         if !after.is_zero() {
             thread.handle.sleep(after).await;
@@ -111,14 +139,17 @@ pub(crate) async fn connect(
                 continue;
             }
             // The session may have been resumed meanwhile.
-            role = Role::Binding(target.dispatch.current_session()?);
+            let session = target.dispatch.current_session()?;
+            role = Role::Binding(Arc::clone(&session));
+            replacement = Some(Replacement { after, session });
         }
         debug!(address = %target.address, transport = %target.transport, "opening a connection");
         let connected = connect::stream(&thread.handle, &target).await;
+        let connected = connected.and_then(Connected::new);
         if connected.is_ok() || after.is_zero() || !target.dispatch.wants_another() {
             break connected;
         }
-        after = (after * 2).min(REOPEN_AFTER_MAX);
+        after = longer(after);
     };
     match connected {
         Err(error) => {
@@ -127,24 +158,34 @@ pub(crate) async fn connect(
             let _ = ready.fill(Err(ConnectCause::Io(Arc::new(error))));
             None
         }
-        Ok((stream, framing)) => {
-            let channel = Channel::new(thread, target, role, stream, framing, ready);
-            channel
-                .inspect_err(|error| debug!(%error, "the connection was closed at once"))
-                .ok()
-        }
+        Ok(connected) => Some(Channel::new(
+            thread,
+            target,
+            (role, replacement),
+            connected,
+            ready,
+        )),
     }
+}
+
+/// The time before the next attempt to replace a channel.
+fn longer(after: Duration) -> Duration {
+    (after * 2).min(REOPEN_AFTER_MAX)
 }
 
 impl Channel {
     fn new(
         thread: &Rc<ThreadContext>,
         target: Target,
-        role: Role,
-        stream: Stream,
-        framing: Framing,
+        (role, replacement): (Role, Option<Replacement>),
+        Connected {
+            stream,
+            framing,
+            peer,
+            local,
+        }: Connected,
         ready: Filler<Result<(), ConnectCause>>,
-    ) -> io::Result<Rc<Self>> {
+    ) -> Rc<Self> {
         let key = ChannelKey::fresh();
         let mailbox = ThreadMailbox {
             key,
@@ -153,8 +194,8 @@ impl Channel {
         let handle = Arc::new(ChannelHandle::new(
             key,
             Box::new(mailbox),
-            stream.peer_addr()?,
-            stream.local_addr()?,
+            peer,
+            local,
             target.transport,
         ));
         let seed = auth::fresh_entropy();
@@ -176,7 +217,7 @@ impl Channel {
             ready: Some(ready),
             reason: None,
         };
-        Ok(Rc::new(Self {
+        Rc::new(Self {
             thread: Rc::clone(thread),
             target,
             handle,
@@ -187,8 +228,9 @@ impl Channel {
             idle: Signal::default(),
             memory_released: Signal::default(),
             has_joined: Cell::new(false),
+            replacement,
             timer: Timer::default(),
-        }))
+        })
     }
 
     pub(crate) fn key(&self) -> ChannelKey {
@@ -657,28 +699,54 @@ impl Channel {
             self.log_end(&reason);
         }
         let target = self.target.clone();
-        match (left, target.dispatch.current_session()) {
-            (Left::Replace, Some(session)) => Next::Replace(Box::new(Open {
+        let after = match left {
+            Left::Resume => return Next::Resume(Box::new(target)),
+            Left::Replace => Some(REOPEN_AFTER),
+            Left::Nothing => self.next_attempt(),
+        };
+        match (after, target.dispatch.current_session()) {
+            (Some(after), Some(session)) => Next::Replace(Box::new(Open {
                 target,
                 role: Role::Binding(session),
+                after,
                 ready: slot().0,
             })),
-            (Left::Resume, _) => Next::Resume(Box::new(target)),
             _ => Next::Nothing,
         }
+    }
+
+    /// The time before the next attempt, if this channel did not replace the lost one, and another
+    /// attempt can: the connection broke, the client ended it, or it has another session by now.
+    fn next_attempt(&self) -> Option<Duration> {
+        let Replacement { after, session } = self.replacement.as_ref()?;
+        let dispatch = &self.target.dispatch;
+        let is_ended_here = matches!(
+            self.state.borrow().reason,
+            None | Some(ConnectCause::Violation(Violation::Asked))
+        );
+        let has_other_session = || {
+            let current = dispatch.current_session();
+            current.is_some_and(|current| !Arc::ptr_eq(&current, session))
+        };
+        let may_succeed = self.is_broken() || is_ended_here || has_other_session();
+        (may_succeed && dispatch.wants_another()).then(|| longer(*after))
     }
 
     /// Whether the client resumes the session after the loss of this channel: the connection broke.
     /// A server that violates the protocol or ends the session would do that again.
     fn may_resume(&self) -> bool {
-        let is_broken = match &self.state.borrow().reason {
+        self.is_broken() && self.has_joined.get() && !self.target.reconnect_timeout.is_zero()
+    }
+
+    /// Whether the connection broke.
+    fn is_broken(&self) -> bool {
+        match &self.state.borrow().reason {
             Some(ConnectCause::Violation(violation)) => {
                 matches!(violation, Violation::Closed | Violation::TimedOut)
             }
             Some(ConnectCause::Io(_)) => true,
             None => false,
-        };
-        is_broken && self.has_joined.get() && !self.target.reconnect_timeout.is_zero()
+        }
     }
 
     /// Runs the callbacks of a lease that the server breaks, waits for its WRITEs in flight, and

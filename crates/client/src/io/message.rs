@@ -34,6 +34,9 @@ pub(crate) enum Message {
 pub(crate) struct Open {
     pub(crate) target: Target,
     pub(crate) role: Role,
+    /// Time to wait before. Not zero for a channel in place of a lost one, which is tried until it
+    /// carries the session or the session has no use for it any more.
+    pub(crate) after: Duration,
     /// Filled when the channel carries the session, or with the reason of the failure.
     pub(crate) ready: Filler<Result<(), ConnectCause>>,
 }

@@ -110,6 +110,7 @@ async fn attempt(
             ..target.clone()
         },
         role: Role::Resuming(lost),
+        after: Duration::ZERO,
         ready,
     });
     match opened.await {

@@ -106,7 +106,7 @@ impl Thread {
     async fn serve(self: Rc<Self>, mut mailbox: Receiver<Message>) {
         while let Some(message) = mailbox.recv().await {
             match message {
-                Message::Open(open) => self.open(*open, Duration::ZERO),
+                Message::Open(open) => self.open(*open),
                 Message::Channel(key, message) => self.forward(key, message),
                 Message::Settle(settled) => {
                     self.context.handle.spawn(Rc::clone(&self).settle(settled));
@@ -163,21 +163,21 @@ impl Thread {
         chosen.cloned().collect()
     }
 
-    /// Opens a channel after the time `after`, and serves it until it ends.
-    fn open(self: &Rc<Self>, open: Open, after: Duration) {
-        self.context.handle.spawn(Rc::clone(self).run(open, after));
+    /// Opens a channel, and serves it until it ends.
+    fn open(self: &Rc<Self>, open: Open) {
+        self.context.handle.spawn(Rc::clone(self).run(open));
     }
 
     /// Resumes the session of a channel that was its last one.
     fn resume(self: &Rc<Self>, target: Target) {
         let thread = Rc::clone(self);
-        let open = move |open| thread.open(open, Duration::ZERO);
+        let open = move |open| thread.open(open);
         let handle = self.context.handle.clone();
         self.context.handle.spawn(resume::run(handle, target, open));
     }
 
-    async fn run(self: Rc<Self>, open: Open, after: Duration) {
-        let Some(channel) = channel::connect(&self.context, open, after).await else {
+    async fn run(self: Rc<Self>, open: Open) {
+        let Some(channel) = channel::connect(&self.context, open).await else {
             return;
         };
         let key = channel.key();
@@ -221,7 +221,7 @@ impl Leave<'_> {
     fn settle(&self) {
         match self.channel.settle() {
             Next::Nothing => {}
-            Next::Replace(open) => self.thread.open(*open, channel::REOPEN_AFTER),
+            Next::Replace(open) => self.thread.open(*open),
             Next::Resume(target) => self.thread.resume(*target),
         }
     }
