@@ -20,7 +20,7 @@ const CLIENTS: [&str; 6] = [
     "pytest==9.2.0",
     "pytest-mock==3.17.0",
 ];
-/// What the tests of the Python package need.
+/// The packages that the tests of the Python package import.
 const PROGRAMS: [&str; 8] = [
     "pytest==9.2.0",
     "fsspec==2026.9.0",

@@ -23,7 +23,7 @@ use crate::target::Target;
 use crate::transfer::{self, Progress};
 use crate::watch::RawWatch;
 
-/// What a descriptor is asked for: owner, group and access control list.
+/// The queried parts of a security descriptor: owner, group and access control list.
 const DESCRIPTOR: SecurityInformation = SecurityInformation(
     SecurityInformation::OWNER.0 | SecurityInformation::GROUP.0 | SecurityInformation::DACL.0,
 );

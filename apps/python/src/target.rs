@@ -1,4 +1,4 @@
-//! A share as a description: what a process needs in order to connect to it. The connection itself
+//! The description of a share: the data with which a process connects to it. The connection itself
 //! belongs to the process (`sessions.rs`).
 
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-"""The test suites that come with fsspec, and what they do not test."""
+"""The test suites that come with fsspec, and tests of the rest."""
 
 import os
 import pickle

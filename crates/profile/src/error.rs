@@ -15,7 +15,7 @@ pub enum Error {
     Location {
         /// The text, without a password.
         text: String,
-        /// What is wrong with it.
+        /// The fault of the URL.
         error: UrlError,
     },
     /// The file of credentials or of remotes cannot be read, or its content or its permissions are

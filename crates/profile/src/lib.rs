@@ -1,4 +1,4 @@
-//! What a user has set up for the client: logins, named remotes and connection options.
+//! The settings of a user for the client: logins, named remotes and connection options.
 //!
 //! A program on `smbeam_client` finds the server, the options and the credentials as the command
 //! `smbeam` does. Nothing here connects, and nothing asks the user.

@@ -14,7 +14,8 @@ use crate::password::{password_of, password_of_file};
 /// The environment variable with the password.
 pub const PASSWORD_VARIABLE: &str = "SMBEAM_PASSWORD";
 
-/// What a program knows about a login beside the location. The default knows nothing.
+/// The user and the sources of the password that a caller sets beside the location. The default
+/// sets none.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Login {
     /// User name if the URL has none: `name`, `DOMAIN\name` or `DOMAIN;name`.

@@ -33,7 +33,7 @@ pub(crate) struct Record {
     pub(crate) failure: Option<String>,
 }
 
-/// What was measured.
+/// The measured figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// The largest number of accelerators that reach the target, or else the smallest one.

@@ -14,7 +14,7 @@ pub enum OptionError {
         name: String,
         /// The value.
         value: String,
-        /// What is accepted, or what is wrong.
+        /// The accepted values, or the fault of this one.
         reason: String,
     },
     /// An option has no value.

@@ -14,7 +14,7 @@ use super::sizes::Dimensions;
 use super::store::Store;
 use crate::mutex::lock;
 
-/// What was generated.
+/// The generated data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Generated {
     pub(crate) files: u64,

@@ -30,7 +30,7 @@ pub(crate) struct Worker {
     pub(crate) record: Record,
 }
 
-/// What the workers of a loader share.
+/// The dataset, the batches and the settings that the workers of a loader share.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub(crate) dataset: &'a Dataset,

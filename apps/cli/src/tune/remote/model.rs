@@ -241,7 +241,7 @@ impl Fit {
         }
     }
 
-    /// What the time on a channel is spent on.
+    /// The part of the work that takes most of the time on a channel.
     fn channel(&self, measured: &Measured, present: &Point) -> Finding {
         if let Some(finding) = self.crypto(measured, present) {
             return finding;
@@ -265,7 +265,7 @@ impl Fit {
                 "limit-network",
                 "a channel moves no more, and neither process is busy: network, disk, or \
                  processors that other programs use",
-                "more channels; smbeam tune --watch on the server names what it waits for",
+                "more channels; smbeam tune --watch on the server names its limit",
             )
         };
         let finding = Finding::new(code, "channel", message)

@@ -1,5 +1,4 @@
-//! What the advice is made from: facts about the machine, its disks and networks, and the
-//! configuration.
+//! The facts that the rules use: of the machine, its disks and networks, and the configuration.
 
 mod config;
 mod kernel;

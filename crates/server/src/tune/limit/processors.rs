@@ -69,7 +69,8 @@ impl Interval {
         ))
     }
 
-    /// The busiest thread with what it could not use because other programs ran.
+    /// The busiest thread: the processor time that it used, and the time that it was ready to run
+    /// while other programs ran.
     pub(super) fn busy(&self) -> f64 {
         self.busiest + self.busiest_ready
     }
