@@ -7,17 +7,15 @@
 use std::time::Instant;
 
 use proto::effect::{OutMessage, Outbound};
-use wire::header::HEADER_LEN;
+use wire::header::{Flags, HEADER_LEN};
+use wire::transform;
 
 use crate::counters::{Direction, WorkerCounters};
 
 /// Shortest measured message in bytes.
 const MEASURED_BYTES_MIN: usize = 4096;
-/// First byte of an encrypted frame. \[MS-SMB2\] 2.2.41
-const ENCRYPTED: u8 = 0xFD;
-/// Offset of the flags in a message header, and the flag of a signed message. \[MS-SMB2\] 2.2.1.2
+/// Offset of the low byte of the flags in a message header. \[MS-SMB2\] 2.2.1.2
 const FLAGS: usize = 16;
-const SIGNED: u8 = 0x08;
 
 /// The start of a measurement; nothing for a message without protection.
 pub(super) struct CryptoTimer {
@@ -29,8 +27,9 @@ pub(super) struct CryptoTimer {
 impl CryptoTimer {
     /// Starts before the core receives a frame.
     pub(super) fn of_frame(frame: &[u8]) -> Self {
-        let is_encrypted = frame.first() == Some(&ENCRYPTED);
-        let is_signed = || frame.len() >= HEADER_LEN && frame[FLAGS] & SIGNED != 0;
+        let is_encrypted = frame.first() == transform::PROTOCOL_ID.first();
+        let flags = || Flags(u32::from(frame[FLAGS]));
+        let is_signed = || frame.len() >= HEADER_LEN && flags().contains(Flags::SIGNED);
         Self::new(Direction::Received, frame.len(), || {
             is_encrypted || is_signed()
         })
@@ -73,11 +72,11 @@ mod tests {
         let mut frame = vec![0; MEASURED_BYTES_MIN];
         let is_measured = |frame: &[u8]| CryptoTimer::of_frame(frame).start.is_some();
         assert!(!is_measured(&frame));
-        frame[FLAGS] = SIGNED;
+        frame[FLAGS] = Flags::SIGNED.0.to_le_bytes()[0];
         assert!(is_measured(&frame));
         assert!(!is_measured(&frame[..MEASURED_BYTES_MIN - 1]));
         frame[FLAGS] = 0;
-        frame[0] = ENCRYPTED;
+        frame[0] = transform::PROTOCOL_ID[0];
         assert!(is_measured(&frame));
         assert!(!is_measured(&[]));
     }
