@@ -9,14 +9,16 @@ mod smbeam;
 
 use std::env;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use toml::Value;
 
+use crate::http;
 use crate::lab::Lab;
 use crate::namespace::{HOST_ADDRESS, Namespace};
 use crate::ports::ReservedPort;
@@ -404,7 +406,20 @@ impl Server {
         if ended || listening.is_err() {
             bail!("the server does not start:\n{}", self.log());
         }
-        Ok(())
+        self.wait_until_it_reports()
+    }
+
+    /// Waits until the HTTP server for metrics reports the running server, where the plan has one.
+    /// It refuses other requests before, and the server listens before.
+    fn wait_until_it_reports(&self) -> Result<()> {
+        let Some(address) = self.plan.metrics.get("listen").and_then(Value::as_str) else {
+            return Ok(());
+        };
+        let address: SocketAddr = address.parse().context("metrics.listen")?;
+        wait::until("metrics of the running server", START_LIMIT, || {
+            http::get(address, "/readyz", "")
+                .is_ok_and(|answer| answer.body.contains("\"state\":\"running\""))
+        })
     }
 }
 
