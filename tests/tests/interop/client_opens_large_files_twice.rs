@@ -18,10 +18,9 @@ for_each_transport!(
 const LARGE_BYTES: usize = (256 << 20) + 54_321;
 /// Bytes of a file that one connection carries.
 const SMALL_BYTES: usize = 3_000_000;
-/// Count of bytes on the second connection after which the relay cuts it. On a busy machine the
-/// second connection carries few bytes.
+/// Count of bytes on the second connection after which the relay cuts it.
 const CUT_AFTER: u64 = 4 << 20;
-/// Limit of transfers until one loses its second connection.
+/// Limit of transfers until one loses its second connection: a busy machine may open it late.
 const TRIES: usize = 5;
 /// The connection of the second open.
 const SECOND: usize = 1;

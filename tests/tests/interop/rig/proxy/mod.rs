@@ -228,6 +228,13 @@ impl Shared {
         self.lock().delay
     }
 
+    /// Whether a later connection is still to be cut in this direction.
+    fn cuts_later_than(&self, (connection, way): Line) -> bool {
+        let state = self.lock();
+        let cut = state.cut.filter(|_| !state.was_cut);
+        cut.is_some_and(|cut| cut.connection > connection && cut.way == way)
+    }
+
     /// Counts the messages of `bytes` bytes that are about to pass, after `passed` earlier ones.
     /// `Some(count)`: the connection is cut after `count` of these bytes.
     fn passes(&self, line: Line, passed: u64, bytes: usize, kinds: Vec<Kind>) -> Option<usize> {

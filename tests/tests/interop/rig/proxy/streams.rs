@@ -4,13 +4,20 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use socket2::{Domain, Socket, Type};
 
 use super::kinds::kinds;
 use super::{Line, Pass, Shared, link};
+
+/// Length in bytes of a frame with data.
+const LARGE_FRAME: usize = 1 << 16;
+/// Pause before each frame with data of a connection while the cut of a later connection is to come.
+/// The first connection alone then needs seconds for a large file, and the later one carries data
+/// on a busy machine too.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Relays to a port of loopback, from the port that it returns.
 pub(super) fn relay(server: u16, shared: Arc<Shared>) -> Result<u16> {
@@ -80,6 +87,9 @@ fn pass(from: &Socket, mut to: &Socket, line: Line, shared: &Shared) -> io::Resu
     let mut frame = Vec::new();
     loop {
         read_frame(from, &mut frame)?;
+        if frame.len() > LARGE_FRAME && shared.cuts_later_than(line) {
+            thread::sleep(PAUSE);
+        }
         if let Some(part) = shared.passes(line, passed, frame.len(), kinds(&frame[4..])) {
             return to.write_all(&frame[..part]);
         }
