@@ -118,6 +118,10 @@ impl Server {
         for (index, mailbox) in receivers.into_iter().enumerate() {
             server.spawn(config, index, Arc::clone(&shared), mailbox)?;
         }
+        // Before the first client: a watch that starts earlier would not receive local changes. The
+        // addresses of RDMA devices follow once the server listens on them.
+        shared.watch_shares(&opened);
+        shared.refresh_interfaces();
         // Last, because it may make a file: a server that does not start leaves nothing.
         if let Err(error) = server.reloader.listen(config, reservation) {
             server.stop();
@@ -126,7 +130,6 @@ impl Server {
         let used: Vec<_> = server.listening().iter().map(|it| it.address).collect();
         shared.inherited.log_unused(&used);
         shared.refresh_interfaces();
-        shared.watch_shares(&opened);
         Ok(server)
     }
 
