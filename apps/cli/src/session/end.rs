@@ -44,7 +44,7 @@ impl Arguments {
         if !self.sessions.is_empty() {
             return Ok((server, self.sessions.clone()));
         }
-        let found = self.selection.find(&server.status).into_iter();
+        let found = self.selection.find(&server.status)?.into_iter();
         let found: Vec<String> = found.map(|(session, _)| session.id.clone()).collect();
         match found.is_empty() {
             true => Err(Failure::new(

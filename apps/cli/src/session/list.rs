@@ -26,7 +26,7 @@ impl Arguments {
     /// Runs the command.
     pub(super) fn run(&self) -> Outcome {
         let server = self.server.find()?;
-        let found = self.selection.find(&server.status);
+        let found = self.selection.find(&server.status)?;
         let mut lines = Lines::new();
         if self.json {
             for (session, _) in found {

@@ -6,6 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use clap::Args;
 use smbeam_server::status::{SessionStatus, Status};
 
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::format;
+
+/// A session, and the addresses of its client.
+pub(super) type Found<'a> = (&'a SessionStatus, Vec<&'a str>);
+
 /// Options that select sessions. A session must match each given option.
 #[derive(Debug, Args)]
 pub(super) struct Selection {
@@ -26,8 +33,16 @@ impl Selection {
         self.user.is_none() && self.client.is_none() && self.share.is_none()
     }
 
-    /// The selected sessions of a server, each with the addresses of its client.
-    pub(super) fn find<'a>(&self, status: &'a Status) -> Vec<(&'a SessionStatus, Vec<&'a str>)> {
+    /// The selected sessions of a server, each with the addresses of its client. Fails if `--client`
+    /// is given and a worker has not reported its connections.
+    pub(super) fn find<'a>(&self, status: &'a Status) -> Outcome<Vec<Found<'a>>> {
+        let silent = status.left_out.workers;
+        if self.client.is_some() && silent > 0 {
+            let workers = format::count(silent as u64, "worker");
+            let why =
+                format!("{workers} did not report the addresses of clients in time: try again");
+            return Err(Failure::new(Exit::Failed, "sessions", why));
+        }
         let connections = status.connections.iter();
         let peers: HashMap<&str, &str> = connections
             .map(|connection| (connection.id.as_str(), connection.peer.as_str()))
@@ -37,9 +52,9 @@ impl Selection {
             let peers = channels.filter_map(|id| peers.get(id.as_str()).copied());
             (session, peers.collect::<Vec<_>>())
         });
-        sessions
+        Ok(sessions
             .filter(|(session, peers)| self.matches(session, peers))
-            .collect()
+            .collect())
     }
 
     fn matches(&self, session: &SessionStatus, peers: &[&str]) -> bool {
@@ -104,8 +119,9 @@ mod tests {
                 client: client.map(|client| client.parse().expect("an address")),
                 share: share.map(str::to_owned),
             };
-            let found = selection.find(&status).into_iter();
+            let found = selection.find(&status).expect("all workers report");
             found
+                .into_iter()
                 .map(|(session, _)| session.id.clone())
                 .collect::<String>()
         };
