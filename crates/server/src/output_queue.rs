@@ -191,12 +191,14 @@ struct Writer<T, S> {
 impl<T: Item, S: Sink<T>> Writer<T, S> {
     fn run(&mut self) {
         loop {
+            // Before the look into the queue: an item that comes between the two is written.
+            let is_stopping = self.state.is_stopping.load(Ordering::SeqCst);
             let received = match self.receiver.try_recv() {
                 Ok(message) => Ok(message),
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
                 Err(TryRecvError::Empty) => {
                     self.sink.idle(self.lost());
-                    if self.state.is_stopping.load(Ordering::SeqCst) {
+                    if is_stopping {
                         break;
                     }
                     self.wait()
