@@ -225,7 +225,7 @@ impl SessionRunner<'_> {
         }
     }
 
-    /// Keeps one operation in flight until the deadline.
+    /// Keeps one operation in flight until the deadline: at least one runs.
     async fn slot(
         &self,
         slot: usize,
@@ -239,14 +239,16 @@ impl SessionRunner<'_> {
         let mut buffer = Region::of_pages(len)?;
         Pattern::of(slot as u64).fill(0, &mut buffer);
         let mut round = 0;
-        while Instant::now() < self.deadline {
+        loop {
             let (moved, elapsed);
             (moved, elapsed, buffer) = self.operate(slot, round, blocks, buffer).await?;
             round += 1;
             self.progress.add(moved);
             record.borrow_mut().add(moved, elapsed);
+            if Instant::now() >= self.deadline {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     async fn operate(
