@@ -7,6 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::http;
 
+/// Limit of further scrapes while a worker does not report.
+const REPEATS: usize = 10;
+
 /// The samples of one scrape: a name with its labels, and the value.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -16,11 +19,22 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Scrapes a server.
+    /// Scrapes a server, again while a worker does not report in time, as on a busy machine.
     ///
     /// # Errors
     /// The server does not answer, or its answer is not OpenMetrics text.
     pub fn scrape(server: SocketAddr) -> Result<Metrics> {
+        let mut scraped = Metrics::scrape_once(server)?;
+        for _ in 0..REPEATS {
+            if scraped.sum("smbeam_silent_workers", &[]) == 0.0 {
+                break;
+            }
+            scraped = Metrics::scrape_once(server)?;
+        }
+        Ok(scraped)
+    }
+
+    fn scrape_once(server: SocketAddr) -> Result<Metrics> {
         let answer = http::get(server, "/metrics", "")?;
         ensure!(answer.status == 200, "{answer}");
         let content_type = "content-type: application/openmetrics-text; version=1.0.0";

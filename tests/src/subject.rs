@@ -352,7 +352,7 @@ impl Server {
     /// Kills the server and all its processes with SIGKILL, as a crash would. Returns when its
     /// ports are free: the kernel may close the sockets of an `io_uring` instance later.
     pub fn kill(&mut self) -> Result<()> {
-        self.signal("KILL", Duration::from_secs(5))?;
+        self.signal("KILL", START_LIMIT)?;
         let (tcp, addresses, holder) = (self.tcp, self.addresses, self.holder);
         wait::until("the ports to be free", START_LIMIT, || match holder {
             None => !listening(&addresses).any(|listens| listens),

@@ -139,8 +139,8 @@ def test_a_signal_ends_a_wait(share):
     # A shell starts programs in the background with SIGINT ignored, and Python leaves that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        thread.start()
         with pytest.raises(KeyboardInterrupt):
+            thread.start()
             for _ in share.watch():
                 pass
     finally:

@@ -270,7 +270,7 @@ fn a_large_frame_before_login_is_not_awaited() -> Result<()> {
         let mut hostile = site.connect()?;
         hostile.send(&length.to_be_bytes())?;
         hostile.send(&[0; 4096])?;
-        let reaction = hostile.reaction_within(Duration::from_secs(5))?;
+        let reaction = hostile.reaction()?;
         ensure!(
             reaction == Reaction::Closed,
             "a frame of {length} bytes: {reaction:?}"

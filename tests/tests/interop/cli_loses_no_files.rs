@@ -28,7 +28,7 @@ tests_over_transports!(
 
 /// Enough to be caught in the middle with [`SLOWLY`].
 const LARGE_BYTES: u64 = 20 << 20;
-const SLOWLY: [&str; 4] = ["--depth", "1", "--io-size", "4KiB"];
+const SLOWLY: [&str; 2] = ["--bwlimit", "4M"];
 /// How long something that happens may take to be seen.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 

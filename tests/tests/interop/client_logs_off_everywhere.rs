@@ -9,6 +9,7 @@ use crate::rig::{
 use anyhow::{Result, ensure};
 use smbeam_client::{Client, Error, File, OpenOptions, Options, Session, Status, Wait};
 use smbeam_tests::subject::ALICE;
+use smbeam_tests::wait;
 
 for_each_transport!(
     nothing_is_open_any_more,
@@ -59,6 +60,17 @@ fn open_alone(session: &Session, index: usize) -> Result<File, Error> {
     share.open(&name(index), &alone).wait()
 }
 
+/// Waits until the server has closed the files: the client does not wait long for the responses of a
+/// busy server.
+fn wait_until_closed(other: &Session) -> Result<()> {
+    for index in 0..LOGINS {
+        wait::until("the end of an open", TIME_LIMIT, || {
+            open_alone(other, index).is_ok()
+        })?;
+    }
+    Ok(())
+}
+
 fn nothing_is_open_any_more(peer: Peer) -> Result<()> {
     let stage = Stage::new(peer)?;
     let other = stage.rig.session()?;
@@ -68,10 +80,7 @@ fn nothing_is_open_any_more(peer: Peer) -> Result<()> {
     stage.client.log_off().wait();
     // The client still holds its values: the server has closed the files.
     ensure!(stage.files.len() == LOGINS && stage.sessions.len() == LOGINS);
-    for index in 0..LOGINS {
-        open_alone(&other, index)?;
-    }
-    Ok(())
+    wait_until_closed(&other)
 }
 
 fn nothing_can_be_done_any_more(peer: Peer) -> Result<()> {
@@ -104,8 +113,5 @@ fn sessions_that_went_before_are_no_matter(peer: Peer) -> Result<()> {
     stage.sessions[0].close().wait()?;
     stage.client.log_off().wait();
     let other = stage.rig.session()?;
-    for index in 0..LOGINS {
-        open_alone(&other, index)?;
-    }
-    Ok(())
+    wait_until_closed(&other)
 }

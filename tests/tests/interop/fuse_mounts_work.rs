@@ -197,6 +197,7 @@ fn restart(peer: Peer) -> Result<()> {
     let mount = mount(&rig, port, "one", None)?;
     fs::write(mount.target().join("file"), "before")?;
     let file = fs::File::open(mount.target().join("file"))?;
+    rig.server.kill()?;
     rig.server.restart()?;
     // An open for reading is made again, and a path needs no open.
     ensure!(read_at(&file)? == b"before", "an open file has other data");

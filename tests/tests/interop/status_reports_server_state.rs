@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::rig::{Peer, Rig, SHARE, for_each_transport};
+use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, for_each_transport};
 use anyhow::{Context as _, Result, ensure};
 use crypto::{Cipher, SigningAlgorithm};
 use serde_json::Value;
@@ -42,11 +42,19 @@ fn run(arguments: &[&str]) -> Result<Output> {
     Client::of("nowhere")?.try_run(&[&["status"], arguments].concat())
 }
 
+/// The status with the connections of all workers. A worker of a busy machine may report late.
 fn ask(server: &Server) -> Result<Value> {
-    let socket = server.control();
-    let output = run(&["--json", "--socket", &socket.display().to_string()])?;
-    ensure!(output.code == Some(0), "{output}");
-    serde_json::from_str(&output.text).context("one object")
+    let socket = server.control().display().to_string();
+    let mut status = Value::Null;
+    wait::until("the reports of all workers", TIME_LIMIT, || {
+        let output = run(&["--json", "--socket", &socket]);
+        let output = output.ok().filter(|output| output.code == Some(0));
+        let described = output.and_then(|output| serde_json::from_str(&output.text).ok());
+        status = described.unwrap_or_default();
+        status["left_out"]["workers"] == 0
+    })
+    .with_context(|| format!("{status}"))?;
+    Ok(status)
 }
 
 fn list<'a>(status: &'a Value, what: &str) -> Result<&'a Vec<Value>> {
@@ -167,7 +175,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
         "it is closed"
     );
     session.close().wait()?;
-    wait::until("the session to be gone", crate::rig::TIME_LIMIT, || {
+    wait::until("the session to be gone", TIME_LIMIT, || {
         is_idle(&rig)
     })
 }
@@ -246,7 +254,7 @@ fn negotiated_algorithms_are_reported(peer: Peer) -> Result<()> {
         ensure!(connection["sessions"][0] == login["id"], "{status}");
         ensure!(login["channels"][0] == connection["id"], "{status}");
         session.close().wait()?;
-        wait::until("the session to be gone", crate::rig::TIME_LIMIT, || {
+        wait::until("the session to be gone", TIME_LIMIT, || {
             is_idle(&rig)
         })?;
     }
@@ -290,7 +298,7 @@ fn totals_have_closed_connections(peer: Peer) -> Result<()> {
     ensure!(connection["answered"].as_u64() >= Some(5), "{status}");
     drop(share);
     session.close().wait()?;
-    wait::until("the session to be gone", crate::rig::TIME_LIMIT, || {
+    wait::until("the session to be gone", TIME_LIMIT, || {
         is_idle(&rig)
     })?;
     let status = ask(&rig.server)?;
@@ -398,12 +406,12 @@ fn smbclient_is_seen_to_come_and_go(peer: Peer) -> Result<()> {
         Ok(users.map(str::to_owned).collect())
     };
     let is_there = || users().is_ok_and(|users| users == [BOB.name]);
-    let came = wait::until("smbclient to come", crate::rig::TIME_LIMIT, is_there);
+    let came = wait::until("smbclient to come", TIME_LIMIT, is_there);
     drop(smbclient.stdin.take());
-    wait::for_end(&mut smbclient, crate::rig::TIME_LIMIT)?;
+    wait::for_end(&mut smbclient, TIME_LIMIT)?;
     came?;
     let is_gone = || users().is_ok_and(|users| users.is_empty());
-    wait::until("smbclient to go", crate::rig::TIME_LIMIT, is_gone)
+    wait::until("smbclient to go", TIME_LIMIT, is_gone)
 }
 
 fn other_users_are_refused(peer: Peer) -> Result<()> {
@@ -470,7 +478,7 @@ fn a_socket_that_was_left_behind_is_replaced(peer: Peer) -> Result<()> {
     ensure!(rig.server.control().exists(), "it is not left behind");
     rig.server.restart()?;
     let is_there = || ask(&rig.server).is_ok();
-    wait::until("the server to answer", crate::rig::TIME_LIMIT, is_there)?;
+    wait::until("the server to answer", TIME_LIMIT, is_there)?;
     rig.server.stop()?;
     ensure!(!rig.server.control().exists(), "it stays");
     not_replaced(&rig.server.control(), &mut rig)

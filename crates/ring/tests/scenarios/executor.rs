@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use smbeam_ring::{Elapsed, Handle, JoinError, Part};
 
@@ -11,17 +11,19 @@ use crate::pair;
 pub(crate) async fn sleeps_end_in_order(handle: Handle) {
     let order = Rc::new(RefCell::new(Vec::new()));
     let mut tasks = Vec::new();
-    for delay in [30, 10, 20, 0, 10] {
+    let start = Instant::now();
+    for delay in [300, 100, 200, 0, 100] {
         let (order, sleeper) = (Rc::clone(&order), handle.clone());
         tasks.push(handle.spawn(async move {
-            sleeper.sleep(Duration::from_millis(delay)).await;
+            let end = start + Duration::from_millis(delay);
+            sleeper.sleep_until(end).await;
             order.borrow_mut().push(delay);
         }));
     }
     for task in tasks {
         task.await.expect("a sleeper ends");
     }
-    assert_eq!(*order.borrow(), [0, 10, 10, 20, 30]);
+    assert_eq!(*order.borrow(), [0, 100, 100, 200, 300]);
 }
 
 pub(crate) async fn timeout_drops_the_future(handle: Handle) {

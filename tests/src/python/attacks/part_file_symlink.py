@@ -89,7 +89,9 @@ def attack_before_continue(own):
     target = Target("continued")
     command = ["get", "--quiet", server.url("large.bin"), target.directory + "/"]
     environment = {**os.environ, "SMBEAM_PASSWORD": ALICE[1]}
-    download = subprocess.Popen([server.PROGRAM, *command], env=environment)
+    # Slow enough to be interrupted in the middle.
+    slowly = [server.PROGRAM, *command, "--bwlimit=32M"]
+    download = subprocess.Popen(slowly, env=environment)
     is_started = wait_until(lambda: target.parts() or download.poll() is not None)
     download.kill()
     download.wait()

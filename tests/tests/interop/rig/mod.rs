@@ -35,7 +35,7 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User};
 pub(crate) const SHARE: &str = "data";
 /// Time without a message after which the client sends an echo over QUIC. After the same time
 /// without an answer the connection is lost.
-const QUIC_SILENCE: Duration = Duration::from_secs(2);
+const QUIC_SILENCE: Duration = Duration::from_secs(4);
 /// Time limit of one step of a case.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
