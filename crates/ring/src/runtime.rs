@@ -23,7 +23,7 @@ use crate::task::{self, JoinHandle, MAIN, Tasks};
 use crate::time::{self, Elapsed, Sleep, Timers};
 use crate::udp::Arrivals;
 use crate::uring::Uring;
-use crate::waker::{RuntimeWaker, TaskWaker};
+use crate::waker::{self, RuntimeWaker, TaskWaker};
 
 /// The driver in use.
 #[expect(clippy::large_enum_variant, reason = "a runtime has one")]
@@ -241,14 +241,14 @@ impl Runtime {
         let waker = Waker::from(main);
         let mut context = Context::from_waker(&waker);
         let mut future = pin!(future);
-        let mut is_woken = true;
+        waker.wake_by_ref();
         let _running = Running::start(&inner.waker);
         loop {
-            if is_woken && let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            let polled = inner.run_tasks(|| future.as_mut().poll(&mut context));
+            if let Poll::Ready(output) = polled {
                 return output;
             }
-            is_woken = inner.run_tasks();
-            inner.turn(is_woken);
+            inner.turn();
         }
     }
 }
@@ -324,14 +324,15 @@ impl Handle {
         time::timeout(&self.0.timers, duration, future).await
     }
 
-    /// Yields to other tasks: the future is ready after all other ready tasks have run once.
+    /// Yields to other tasks: the future is ready after the ready tasks have run, at the latest after
+    /// the next turn of the loop.
     pub async fn yield_now(&self) {
         let mut is_first = true;
         std::future::poll_fn(|context| {
             if !std::mem::replace(&mut is_first, false) {
                 return Poll::Ready(());
             }
-            context.waker().wake_by_ref();
+            waker::yield_until_others(context.waker());
             Poll::Pending
         })
         .await;

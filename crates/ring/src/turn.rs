@@ -1,6 +1,7 @@
 //! One turn of the loop: poll the ready tasks, make one system call, handle its completions.
 
 use std::io;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::config::count;
@@ -14,31 +15,34 @@ use crate::waker;
 const POLLS_PER_TURN: usize = 256;
 
 impl Inner {
-    /// Polls the ready tasks. Returns whether the main future was woken.
-    pub(crate) fn run_tasks(&self) -> bool {
-        let mut is_main_woken = false;
-        self.waker.collect();
+    /// Polls the ready tasks, the main future first, until `poll_main` returns its output.
+    ///
+    /// The main future receives the messages of other threads. A message that was sent before the
+    /// data of a task arrived is thus handled before the task processes these data.
+    pub(crate) fn run_tasks<T>(&self, mut poll_main: impl FnMut() -> Poll<T>) -> Poll<T> {
         for _ in 0..POLLS_PER_TURN {
+            self.waker.collect();
             let Some(task) = waker::next_ready() else {
                 break;
             };
             if task.slot == MAIN {
                 task.start_poll();
-                is_main_woken = true;
+                if let Poll::Ready(output) = poll_main() {
+                    return Poll::Ready(output);
+                }
             } else {
                 count(&self.stats, |stats| stats.polls += 1);
                 self.tasks.poll(&task);
             }
         }
-        is_main_woken
+        Poll::Pending
     }
 
     /// Submits, sleeps while no task is ready, and dispatches the events.
-    pub(crate) fn turn(&self, is_ready: bool) {
-        let wait = if is_ready || waker::has_ready() {
-            Wait::No
-        } else {
-            self.next_wait()
+    pub(crate) fn turn(&self) {
+        let wait = match waker::has_ready() {
+            true => Wait::No,
+            false => self.next_wait(),
         };
         let wait = if wait != Wait::No && !self.waker.prepare_sleep() {
             Wait::No
@@ -49,6 +53,8 @@ impl Inner {
         self.waker.end_sleep();
         result.expect("the driver of a running runtime works");
         self.timers.fire(Instant::now());
+        // Tasks that are always ready must not delay them for ever.
+        waker::wake_yielded();
     }
 
     fn drive(&self, wait: Wait) -> io::Result<()> {

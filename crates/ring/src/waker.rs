@@ -6,9 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Wake;
+use std::task::{Wake, Waker};
 
 use crate::lock::lock;
+use crate::task::MAIN;
 
 thread_local! {
     /// The runtime of this thread: its identity, its ready tasks, its messages to other rings.
@@ -17,11 +18,25 @@ thread_local! {
 
 struct Local {
     id: u64,
+    /// The main future, if it is woken.
+    main: Option<Arc<TaskWaker>>,
+    /// The other woken tasks.
     ready: VecDeque<Arc<TaskWaker>>,
+    /// Futures that yield until the ready tasks were polled.
+    yielded: Vec<Waker>,
     /// Rings that the next submit wakes with MSG_RING. `None` when the driver is epoll.
     messages: Option<Vec<Arc<RuntimeWaker>>>,
     /// The loop runs, so a next submit follows.
     is_running: bool,
+}
+
+impl Local {
+    fn add(&mut self, task: Arc<TaskWaker>) {
+        match task.slot {
+            MAIN => self.main = Some(task),
+            _ => self.ready.push_back(task),
+        }
+    }
 }
 
 /// The waker of a task.
@@ -53,7 +68,7 @@ impl TaskWaker {
         }
         let is_local = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
             Some(local) if local.id == self.runtime.id => {
-                local.ready.push_back(Arc::clone(self));
+                local.add(Arc::clone(self));
                 true
             }
             _ => false,
@@ -123,7 +138,9 @@ impl RuntimeWaker {
             let messages = has_ring.then(Vec::new);
             *local = Some(Local {
                 id: self.id,
+                main: None,
                 ready: VecDeque::new(),
+                yielded: Vec::new(),
                 messages,
                 is_running: false,
             });
@@ -170,15 +187,16 @@ impl RuntimeWaker {
         self.is_sleeping.store(false, Ordering::SeqCst);
     }
 
-    /// Moves the tasks that other threads have woken into the ready queue of this thread.
+    /// Moves the tasks that other threads have woken to the ready tasks of this thread.
     pub(crate) fn collect(&self) {
-        if !self.has_woken.swap(false, Ordering::SeqCst) {
+        // A load is cheaper than a swap, and nearly always enough.
+        if !self.has_woken.load(Ordering::SeqCst) || !self.has_woken.swap(false, Ordering::SeqCst) {
             return;
         }
         let woken = std::mem::take(&mut *lock(&self.woken));
         LOCAL.with_borrow_mut(|local| {
             let local = local.as_mut().expect("the runtime runs on its thread");
-            local.ready.extend(woken);
+            woken.into_iter().for_each(|task| local.add(task));
         });
     }
 
@@ -216,14 +234,45 @@ impl RuntimeWaker {
     }
 }
 
-/// Takes the next ready task of this thread.
+/// Takes the next ready task of this thread: the main future before all others, and futures that
+/// yield after all others.
 pub(crate) fn next_ready() -> Option<Arc<TaskWaker>> {
-    LOCAL.with_borrow_mut(|local| local.as_mut()?.ready.pop_front())
+    take_ready().or_else(|| {
+        wake_yielded();
+        take_ready()
+    })
+}
+
+fn take_ready() -> Option<Arc<TaskWaker>> {
+    LOCAL.with_borrow_mut(|local| {
+        let local = local.as_mut()?;
+        local.main.take().or_else(|| local.ready.pop_front())
+    })
+}
+
+/// Wakes a future of this thread once the ready tasks were polled, at the latest after the next
+/// turn of the loop.
+pub(crate) fn yield_until_others(waker: &Waker) {
+    LOCAL.with_borrow_mut(|local| {
+        if let Some(local) = local {
+            local.yielded.push(waker.clone());
+        }
+    });
+}
+
+/// Wakes the futures that yield.
+pub(crate) fn wake_yielded() {
+    let take = |local: &mut Option<Local>| local.as_mut().map(|it| std::mem::take(&mut it.yielded));
+    let yielded = LOCAL.with_borrow_mut(take);
+    yielded.into_iter().flatten().for_each(Waker::wake);
 }
 
 /// Whether this thread has a ready task.
 pub(crate) fn has_ready() -> bool {
-    LOCAL.with_borrow(|local| local.as_ref().is_some_and(|local| !local.ready.is_empty()))
+    let is_any = |local: &Local| {
+        local.main.is_some() || !local.ready.is_empty() || !local.yielded.is_empty()
+    };
+    LOCAL.with_borrow(|local| local.as_ref().is_some_and(is_any))
 }
 
 /// Takes one message for the next submit.

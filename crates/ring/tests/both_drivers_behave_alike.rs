@@ -122,7 +122,7 @@ over_both_drivers! {
         a_panic_ends_one_task, abort_drops_the_future, blocking_runs_elsewhere,
         blocking_panics_continue_here;
     messages: many_threads_send, a_full_mailbox_refuses, senders_gone_ends_the_receiver,
-        runtimes_send_to_each_other;
+        a_message_precedes_later_data, runtimes_send_to_each_other;
     readiness: a_descriptor_is_ready_until_it_is_read, a_full_descriptor_becomes_writable,
         a_closed_peer_is_ready, a_dropped_wait_is_harmless,
         a_descriptor_may_be_closed_while_it_is_waited_for;

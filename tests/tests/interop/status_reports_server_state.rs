@@ -175,9 +175,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
         "it is closed"
     );
     session.close().wait()?;
-    wait::until("the session to be gone", TIME_LIMIT, || {
-        is_idle(&rig)
-    })
+    wait::until("the session to be gone", TIME_LIMIT, || is_idle(&rig))
 }
 
 /// A dialect, a signing algorithm, a cipher and a protection, and their names.
@@ -254,9 +252,7 @@ fn negotiated_algorithms_are_reported(peer: Peer) -> Result<()> {
         ensure!(connection["sessions"][0] == login["id"], "{status}");
         ensure!(login["channels"][0] == connection["id"], "{status}");
         session.close().wait()?;
-        wait::until("the session to be gone", TIME_LIMIT, || {
-            is_idle(&rig)
-        })?;
+        wait::until("the session to be gone", TIME_LIMIT, || is_idle(&rig))?;
     }
     Ok(())
 }
@@ -298,9 +294,7 @@ fn totals_have_closed_connections(peer: Peer) -> Result<()> {
     ensure!(connection["answered"].as_u64() >= Some(5), "{status}");
     drop(share);
     session.close().wait()?;
-    wait::until("the session to be gone", TIME_LIMIT, || {
-        is_idle(&rig)
-    })?;
+    wait::until("the session to be gone", TIME_LIMIT, || is_idle(&rig))?;
     let status = ask(&rig.server)?;
     let totals = &status["server"]["totals"];
     ensure!(totals["logins"] == 1 && totals["errors"] == 1, "{status}");

@@ -1,8 +1,15 @@
 //! Mailboxes between threads.
 
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::rc::Rc;
 use std::thread;
+use std::time::Duration;
 
 use smbeam_ring::{Config, Handle, PoolConfig, Runtime, SendError, mailbox};
+
+use crate::listen;
 
 pub(crate) async fn many_threads_send(_handle: Handle) {
     let (sender, mut receiver) = mailbox::<u64>(None);
@@ -42,6 +49,33 @@ pub(crate) async fn senders_gone_ends_the_receiver(handle: Handle) {
     handle.yield_now().await;
     thread::spawn(move || drop(last));
     assert_eq!(waiting.await, Ok(None));
+}
+
+pub(crate) async fn a_message_precedes_later_data(handle: Handle) {
+    let (listener, address) = listen(&handle);
+    let mut client = TcpStream::connect(address).expect("a listener");
+    let server = listener.accept().await.expect("a client");
+    let (sender, mut receiver) = mailbox(None);
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&order);
+    let reading = handle.spawn(async move {
+        server.recv().await.expect("data");
+        seen.borrow_mut().push("data");
+    });
+    handle.sleep(Duration::from_millis(1)).await;
+    // The runtime stands still until the message and after it the data were sent.
+    let stop = handle.spawn(async move {
+        let send = move || {
+            sender.send(()).expect("open");
+            client.write_all(&[1]).expect("space");
+        };
+        thread::spawn(send).join().expect("no panic");
+    });
+    receiver.recv().await.expect("a message");
+    order.borrow_mut().push("message");
+    reading.await.expect("a reader");
+    stop.await.expect("no panic");
+    assert_eq!(*order.borrow(), ["message", "data"]);
 }
 
 pub(crate) async fn runtimes_send_to_each_other(handle: Handle) {
