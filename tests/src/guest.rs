@@ -14,7 +14,7 @@ use crate::scratch::Scratch;
 use crate::wait;
 
 /// How long a guest may run, boot included.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
+const TIME_LIMIT: Duration = Duration::from_secs(840);
 /// The same where the devices are software, too.
 const RDMA_TIME_LIMIT: Duration = Duration::from_secs(600);
 /// How long a script may take until it makes a file for which the host waits.

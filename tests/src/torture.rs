@@ -16,7 +16,7 @@ use crate::subject::{ALICE, Server, Subject};
 use crate::wait;
 
 /// How long one test may take.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(180);
 /// Number of the last lines of a failing test's output that the error shows.
 const LINES_SHOWN: usize = 40;
 

@@ -97,7 +97,7 @@ path = "$directory"
 END
     "$program" serve --config /run/smbeam/smbeam.toml > /run/smbeam/log 2>&1 &
     SMBEAM=$!
-    tries=100
+    tries=600
     # The log has one such line per transport.
     until test "$(grep -c '^listening on' /run/smbeam/log)" -ge $#; do
         tries=$((tries - 1))

@@ -6,12 +6,13 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::rig::{Peer, Rig, SHARE, for_each_transport, pattern};
+use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, for_each_transport, pattern};
 use anyhow::{Context as _, Result, ensure};
 use smbeam_client::{Error, OpenOptions, Options, Session, Status, Wait, WriteOptions};
 use smbeam_tests::lab::{Lab, Missing, is_root};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, BOB, Share, Subject, User};
+use smbeam_tests::wait;
 
 for_each_transport!(
     a_wrong_login_is_refused,
@@ -317,7 +318,11 @@ fn a_full_disk_is_reported(peer: Peer) -> Result<()> {
     ensure!(io::Error::from(error).kind() == io::ErrorKind::StorageFull);
     // With free space it works again.
     share.remove_file("large").wait()?;
-    share.write("fits", pattern(2 << 20, 2), &new).wait()?;
+    // The server frees the space of a deleted file after its response.
+    wait::until("free space", TIME_LIMIT, || {
+        let fits = share.write("fits", pattern(2 << 20, 2), &new);
+        fits.wait().is_ok()
+    })?;
     rig.assert_holds("fits", &pattern(2 << 20, 2))?;
     // A copy on the server has no more space than other writes.
     fs::write(rig.path("filler"), vec![1; 1 << 20])?;

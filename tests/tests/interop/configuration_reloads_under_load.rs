@@ -119,8 +119,16 @@ fn read_write() -> OpenOptions {
 fn ids_of_connections(rig: &Rig) -> Result<Vec<Value>> {
     let socket = rig.server.control().display().to_string();
     let client = Client::of("nowhere")?;
-    let output = client.try_run(&["status", "--json", "--socket", &socket])?;
-    let status: Value = serde_json::from_str(&output.text)?;
+    let mut status = Value::Null;
+    // A worker of a busy machine may report its connections late.
+    wait::until("the reports of all workers", TIME_LIMIT, || {
+        let output = client.try_run(&["status", "--json", "--socket", &socket]);
+        let described = output
+            .ok()
+            .and_then(|it| serde_json::from_str(&it.text).ok());
+        status = described.unwrap_or_default();
+        status["left_out"]["workers"] == 0
+    })?;
     let connections = status["connections"].as_array().context("a list")?;
     Ok(connections
         .iter()

@@ -287,7 +287,11 @@ fn passes_by(way: &str) -> Result<()> {
         let [after, _] = rig.disk_bytes()?;
         let read = after - between;
         ensure!(read >= all, "{read} bytes were read in round {round}");
-        ensure!(between == before, "the page cache lost what it had");
+        // Some pages of the program or the directory may come from the disk as well.
+        ensure!(
+            between - before < all / 2,
+            "the page cache lost what it had"
+        );
     }
     // Past the end there is nothing, wherever that is.
     for offset in [all, all + (1 << 20), 1 << 40] {

@@ -172,7 +172,10 @@ mkdir -p /mnt/share
 mount -t cifs //{HOST_ADDRESS}/data /mnt/share -o username={name},password='{password}',{options}
 set -x
 cp -a {directory}/tree /mnt/share/
-test "$(grep -c 'Channel: ' /proc/fs/cifs/DebugData)" = {further_channels}
+# The kernel opens further channels after mount(2) has returned.
+channels() {{ grep -c 'Channel: ' /proc/fs/cifs/DebugData; }}
+for attempt in $(seq 300); do test "$(channels)" != {further_channels} || break; sleep 0.1; done
+test "$(channels)" = {further_channels}
 diff -r {directory}/tree /mnt/share/tree
 test "$(find /mnt/share | wc -l)" = "$(find {directory}/tree | wc -l | awk '{{ print $1 + 1 }}')"
 cp -a /mnt/share/tree {directory}/from-guest/

@@ -43,12 +43,14 @@ fn results(subject: Subject) -> Result<Results> {
     let stage = MountStage::new(subject, "database")?;
     let program = stage.text("database.py", PROGRAM)?;
     let mut commands = format!(
-        "run() {{ timeout -s KILL 60 python3 {} $@; }}\n",
+        "run() {{ timeout -s KILL 200 python3 {} $@; }}\n",
         program.display()
     );
     let mut mounts = Vec::new();
     for (number, (options, is_shared)) in MOUNTS.into_iter().take(scale::choose(2, 3)).enumerate() {
         let [a, b] = ["a", "b"].map(|name| format!("{name}{number}"));
+        let limit = if options == "nobrl" { 30 } else { 1 };
+        commands += &format!("export LOCK_LIMIT={limit}\n");
         for mode in ["delete", "wal"] {
             let [one, two] = [1, 2].map(|count| format!("/mnt/{a}/{number}-{mode}-{count}"));
             commands += &format!(

@@ -217,8 +217,7 @@ fn addresses_decide_about_shares() -> Result<()> {
         let found = may_connect(&lab, &server, ALICE, share)?;
         ensure!(found == expected, "{share}: {found}");
     }
-    let log = server.log();
-    ensure!(log.contains("key=share.hosts_deny"), "{log}");
+    wait::for_line(|| server.log(), &["key=share.hosts_deny"])?;
     let raw = Raw::on(connect_from(Ipv4Addr::new(127, 0, 0, 2), server.tcp)?)?;
     let mut connection = Connection::on(raw, server.tcp)?;
     connection.log_in(ALICE, "some")?;

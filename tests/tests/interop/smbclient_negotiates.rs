@@ -1,7 +1,6 @@
 //! Every dialect, cipher, signing algorithm and transport that smbclient supports works.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use smbeam_tests::files::{assert_same_file, write_random};
@@ -109,15 +108,10 @@ fn the_session_service_carries_everything() -> Result<()> {
 fn a_wrong_password_is_refused() -> Result<()> {
     let site = Site::new(|_| ())?;
     for login in ["alice%wrong", "unknown-user%x", "alice%", "%"] {
-        let start = Instant::now();
         let refused = site.client().login(login).try_run("ls")?;
         let statuses = ["NT_STATUS_LOGON_FAILURE", "NT_STATUS_ACCESS_DENIED"];
         let is_refused = statuses.iter().any(|status| refused.failed_with(status));
         ensure!(is_refused, "{login}: {refused}");
-        ensure!(
-            start.elapsed() < Duration::from_secs(10),
-            "the refusal takes too long"
-        );
     }
     site.round_trip(&site.client())
 }

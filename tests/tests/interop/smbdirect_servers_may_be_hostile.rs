@@ -83,9 +83,18 @@ fn listen(directory: &Path) -> Result<Socket> {
     Ok(socket)
 }
 
-/// Checks that the client gives up and reports it.
+/// Checks that the client gives up at once and reports it.
 fn fails(script: &'static Script, what: &str, words: &str) -> Result<()> {
-    let output = run(script, &["ls", "--timeout=2", "{}"]).with_context(|| what.to_owned())?;
+    fails_within("--timeout=30", script, what, words)
+}
+
+/// Checks that the client gives up after its time limit and reports it.
+fn waits_in_vain(script: &'static Script, what: &str, words: &str) -> Result<()> {
+    fails_within("--timeout=2", script, what, words)
+}
+
+fn fails_within(limit: &str, script: &'static Script, what: &str, words: &str) -> Result<()> {
+    let output = run(script, &["ls", limit, "{}"]).with_context(|| what.to_owned())?;
     ensure!(
         output.code == Some(CONNECTION_LOST) && output.errors.contains(words),
         "{what}: {output}"
@@ -308,8 +317,8 @@ fn garbage_of_a_server_ends_the_connection() -> Result<()> {
 }
 
 fn silence_is_borne_for_as_long_as_was_said() -> Result<()> {
-    fails(&|_| Ok(()), "no hello", "timed out")?;
-    fails(&|direct| direct.hello(RECEIVES), "no answer", "timed out")?;
+    waits_in_vain(&|_| Ok(()), "no hello", "timed out")?;
+    waits_in_vain(&|direct| direct.hello(RECEIVES), "no answer", "timed out")?;
     let one_credit: &Script = &|direct| {
         let mut response = GOOD;
         response.short[5] = 1;
@@ -317,7 +326,7 @@ fn silence_is_borne_for_as_long_as_was_said() -> Result<()> {
         hear_smb(direct)
     };
     // That takes as long as a login may.
-    fails(
+    waits_in_vain(
         one_credit,
         "no NEGOTIATE response",
         "no response to NEGOTIATE",

@@ -131,15 +131,22 @@ fn records_follow_the_configuration(peer: Peer) -> Result<()> {
         words(&records) == ["rename two three SUCCESS"],
         "{records:#?}"
     );
-    let status = Client::of("nowhere")?.try_run(&[
-        "status",
-        "--json",
-        "--socket",
-        &rig.server.control().display().to_string(),
-    ])?;
-    let status: Value = serde_json::from_str(&status.text)?;
-    let audit = &status["server"]["audit"];
-    ensure!(audit["written"] == 4 && audit["lost"] == 0, "{audit}");
+    let socket = rig.server.control().display().to_string();
+    let client = Client::of("nowhere")?;
+    let mut audit = Value::Null;
+    // The thread counts a record after it has written it.
+    wait::until("the count of the records", TIME_LIMIT, || {
+        let status = client.try_run(&["status", "--json", "--socket", &socket]);
+        let status = status
+            .ok()
+            .and_then(|it| serde_json::from_str(&it.text).ok());
+        audit = status.map_or(Value::Null, |status: Value| {
+            status["server"]["audit"].clone()
+        });
+        audit["written"] == 4
+    })
+    .with_context(|| audit.to_string())?;
+    ensure!(audit["lost"] == 0, "{audit}");
     Ok(())
 }
 

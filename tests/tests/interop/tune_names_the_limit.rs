@@ -23,14 +23,16 @@ use smbeam_tests::lab::{Missing, is_root};
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{Plan, Server, Subject};
 use smbeam_tests::volume::{FileSystem, Volume};
+use smbeam_tests::wait;
 
 use self::control_group::ControlGroup;
+use crate::rig::TIME_LIMIT;
 use crate::rig::proxy::Proxy;
 
 /// One way of the delaying relay: the round trip is twice as long.
 const DELAY: Duration = Duration::from_millis(10);
 /// Lines of `--watch` of each case.
-const LINES: &str = "3";
+const LINES: &str = "5";
 
 pub(crate) fn tests() -> Vec<Test> {
     vec![
@@ -100,16 +102,11 @@ impl Subjects {
             "--socket",
             &socket,
         ];
-        for _ in 0..30 {
-            let first = self
-                .client
-                .run(&[&watch[..], &["--count=1"]].concat())?
-                .lines()?;
-            let read = first[0]["interval"]["read"].as_f64();
-            if read.context("a rate")? > 0.0 {
-                break;
-            }
-        }
+        wait::until("the start of the load", TIME_LIMIT, || {
+            let first = self.client.run(&[&watch[..], &["--count=1"]].concat());
+            let lines = first.and_then(|output| output.lines());
+            lines.is_ok_and(|lines| lines[0]["interval"]["read"].as_f64() > Some(0.0))
+        })?;
         let lines = self
             .client
             .run(&[&watch[..], &["--count", LINES]].concat())?

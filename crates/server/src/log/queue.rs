@@ -17,7 +17,7 @@ use crate::output_queue::{Item, Limits, Sink, WritingThread};
 const LIMITS: Limits = Limits {
     items: 8192,
     bytes: 4 << 20,
-    flush_timeout: Duration::from_secs(1),
+    flush_timeout: Duration::from_secs(5),
     pause: Duration::ZERO,
 };
 /// Pause before a file in non-blocking mode that accepts no bytes is tried again.

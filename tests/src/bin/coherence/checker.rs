@@ -31,10 +31,10 @@ const FILES: usize = 10;
 const FORMER_NAMES: usize = 5;
 /// The time for which an answer about names and sizes may be out of date: cifs.ko keeps attributes
 /// and names for one second (`actimeo=1`), to which the time of the operations adds.
-const ATTRIBUTE_AGE: Duration = Duration::from_secs(3);
+const ATTRIBUTE_AGE: Duration = Duration::from_secs(10);
 /// A break that needs no acknowledgment can arrive after the answer to the operation that caused
 /// it. An answer with wrong data is requested again until this limit.
-const BREAK_LIMIT: Duration = Duration::from_secs(5);
+const BREAK_LIMIT: Duration = Duration::from_secs(30);
 const BREAK_PAUSE: Duration = Duration::from_millis(2);
 /// Number of the last operations that a failure reports.
 const HISTORY: usize = 24;

@@ -15,7 +15,7 @@ def main():
         check_equal("content in the other share", Session().read_file("file"), b"1")
         status = status_of(lambda: Session(share="usb"))
         check_equal("the share without its directory", status, "BAD_NETWORK_NAME")
-        check("the log names the directory", missing in own.log())
+        check("the log names the directory", wait_until(lambda: missing in own.log()))
         result = run("ls", url(share="usb"))
         check_equal("exit code of ls of the share without its directory", result.code, NOT_FOUND)
         make_open_directory(missing)
