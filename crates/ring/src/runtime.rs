@@ -324,8 +324,8 @@ impl Handle {
         time::timeout(&self.0.timers, duration, future).await
     }
 
-    /// Yields to other tasks: the future is ready after the ready tasks have run, at the latest after
-    /// the next turn of the loop.
+    /// Yields to other tasks: the future is ready after the ready tasks have run, at the latest
+    /// after the next turn of the loop.
     pub async fn yield_now(&self) {
         let mut is_first = true;
         std::future::poll_fn(|context| {

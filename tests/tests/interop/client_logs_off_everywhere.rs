@@ -60,8 +60,8 @@ fn open_alone(session: &Session, index: usize) -> Result<File, Error> {
     share.open(&name(index), &alone).wait()
 }
 
-/// Waits until the server has closed the files: the client does not wait long for the responses of a
-/// busy server.
+/// Waits until the server has closed the files: the client does not wait long for the responses of
+/// a busy server.
 fn wait_until_closed(other: &Session) -> Result<()> {
     for index in 0..LOGINS {
         wait::until("the end of an open", TIME_LIMIT, || {

@@ -33,14 +33,13 @@ impl Selection {
         self.user.is_none() && self.client.is_none() && self.share.is_none()
     }
 
-    /// The selected sessions of a server, each with the addresses of its client. Fails if `--client`
-    /// is given and a worker has not reported its connections.
+    /// The selected sessions of a server, each with the addresses of its client. Fails if
+    /// `--client` is given and a worker has not reported its connections.
     pub(super) fn find<'a>(&self, status: &'a Status) -> Outcome<Vec<Found<'a>>> {
         let silent = status.left_out.workers;
         if self.client.is_some() && silent > 0 {
             let workers = format::count(silent as u64, "worker");
-            let why =
-                format!("{workers} did not report the addresses of clients in time: try again");
+            let why = format!("{workers} did not report their clients in time: try again");
             return Err(Failure::new(Exit::Failed, "sessions", why));
         }
         let connections = status.connections.iter();

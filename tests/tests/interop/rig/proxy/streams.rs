@@ -14,9 +14,9 @@ use super::{Line, Pass, Shared, link};
 
 /// Length in bytes of a frame with data.
 const LARGE_FRAME: usize = 1 << 16;
-/// Pause before each frame with data of a connection while the cut of a later connection is to come.
-/// The first connection alone then needs seconds for a large file, and the later one carries data
-/// on a busy machine too.
+/// Pause before each frame with data of a connection while the cut of a later connection is to
+/// come. The first connection alone then needs seconds for a large file, and the later one carries
+/// data on a busy machine too.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Relays to a port of loopback, from the port that it returns.
