@@ -42,6 +42,7 @@ use crate::server::quota::QuotaGuard;
 use crate::server::replay::CompletedCreate;
 use contexts::Asked;
 use durable::Reconnect;
+use oplock::Entry;
 use replayed::Replayed;
 use wanted::Wanted;
 
@@ -113,7 +114,8 @@ pub(crate) fn start(context: &mut Context<'_>, message: &[u8]) -> Result<Progres
 }
 
 /// Asks the file system to open or create.
-fn open(context: &mut Context<'_>, wanted: Wanted) -> Progress<Step> {
+fn open(context: &mut Context<'_>, mut wanted: Wanted) -> Progress<Step> {
+    wanted.removals = context.server.files.removals();
     let plan = OpenPlan {
         share: context.tree.share.id,
         token: context.token(),
@@ -211,8 +213,14 @@ fn enter(
         }
     };
     match oplock::enter(context, &wanted, &opened, granted) {
-        Ok(None) => {}
-        Ok(Some(parked)) => {
+        Ok(Entry::Entered) => {}
+        // The file may have no name any more: its data would be lost.
+        Ok(Entry::Removed) => {
+            context.run(FileOp::OnOpen(opened.file, Operation::Close));
+            wanted.is_made = opened.created;
+            return Ok(open(context, wanted));
+        }
+        Ok(Entry::Wait(parked)) => {
             context.run(FileOp::OnOpen(opened.file, Operation::Close));
             if wanted.must_not_wait(&context.header) {
                 context.stop_waiting(&parked);

@@ -16,14 +16,23 @@ use crate::server::fsa::caching::{
 use crate::server::fsa::{Admission, OpenRecord};
 use crate::server::notices::Notices;
 
-/// Enters the open in the table of open files, unless it has to wait for the break of another
-/// client's caching rights.
+/// The result of [`enter`].
+pub(super) enum Entry {
+    /// The open is in the table of open files.
+    Entered,
+    /// The request waits for the break of another client's caching rights, and then starts again.
+    Wait(Parked),
+    /// The name was removed meanwhile: the request starts again.
+    Removed,
+}
+
+/// Enters the open in the table of open files.
 pub(super) fn enter(
     context: &mut Context<'_>,
     wanted: &Wanted,
     opened: &Opened,
     granted: AccessMask,
-) -> Result<Option<Parked>, Status> {
+) -> Result<Entry, Status> {
     let wait = context.break_wait();
     let key = opened.metadata.key;
     let requested = requested_lease(context, wanted);
@@ -33,6 +42,7 @@ pub(super) fn enter(
         checked,
         overwrites: wanted.overwrites() && !opened.created,
         is_retry: wanted.is_retry,
+        removals: wanted.removals,
         lease: requested,
         wait,
     };
@@ -51,8 +61,9 @@ pub(super) fn enter(
     let admission = files.enter(key, record, &attempt, &mut notices);
     context.post(notices);
     Ok(match admission? {
-        Admission::Entered => None,
-        Admission::Wait(until) => Some(Parked::new(&wait, key, until)),
+        Admission::Entered => Entry::Entered,
+        Admission::Removed => Entry::Removed,
+        Admission::Wait(until) => Entry::Wait(Parked::new(&wait, key, until)),
     })
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Wanted {
     pub(crate) is_retry: bool,
     /// Whether an earlier try of this request, which had to wait, created the file.
     pub(crate) is_made: bool,
+    /// Number of names that were removed before the file system opens this one.
+    pub(crate) removals: u64,
     /// The client's name for it.
     pub(crate) replay_entry: Option<Arc<CreateReplayEntry>>,
     /// That the open counts.
@@ -127,6 +129,7 @@ impl Wanted {
             oplock: request.oplock_level,
             is_retry: false,
             is_made: false,
+            removals: 0,
             replay_entry: None,
             place: None,
         };

@@ -120,6 +120,17 @@ impl FileTable {
         if file.is_unused() {
             files.remove(key);
         }
+        if removed.stream().is_none() {
+            files.removals.add(key);
+        }
+    }
+
+    /// Number of names of files that were removed so far. An [`OpenAttempt`] has the number of the
+    /// time before the file system opened the file.
+    ///
+    /// [`OpenAttempt`]: super::caching::OpenAttempt
+    pub(crate) fn removals(&self) -> u64 {
+        self.files.lock().removals.count()
     }
 
     /// Marks the name of an open for deletion, or the named stream if the open is one. A mark that

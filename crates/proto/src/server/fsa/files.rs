@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use wire::Guid;
 
 use super::caching::{DirectoryName, LeaseId, LeasedDirectories};
+use super::removals::Removals;
 use super::{FileRecord, OpenRecord, StreamRecord};
 use crate::file::{FileKey, ShareId};
 use crate::path::SharePath;
@@ -23,6 +24,8 @@ pub(super) struct Files {
     pub(super) directories: LeasedDirectories,
     /// Number of leases of each client.
     leases_of: BTreeMap<Guid, usize>,
+    /// The last removals of names.
+    pub(super) removals: Removals,
 }
 
 /// The place of a lease.

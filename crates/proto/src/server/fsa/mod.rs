@@ -10,6 +10,7 @@ mod delete;
 pub(crate) mod file_locks;
 mod files;
 mod reconnect;
+mod removals;
 mod share_access;
 mod streams;
 
@@ -85,6 +86,9 @@ struct StreamRecord {
 pub(crate) enum Admission {
     /// The open is in the table.
     Entered,
+    /// The open is not in the table: a name of the file was removed after the request began. The
+    /// caller opens the name again.
+    Removed,
     /// The open is not in the table. A notice wakes its waiter when it may try again. The caller
     /// calls [`FileTable::expire`] at this time at the latest.
     Wait(Instant),
@@ -156,6 +160,9 @@ impl FileTable {
         notices: &mut Notices,
     ) -> Result<Admission, Status> {
         let mut files = self.files.lock();
+        if files.removals.include(key, attempt.removals) {
+            return Ok(Admission::Removed);
+        }
         if let Some(lease) = attempt.lease
             && files.leased(lease).is_some_and(|other| other != key)
         {

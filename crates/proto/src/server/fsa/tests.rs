@@ -32,6 +32,7 @@ fn attempt(checked: Sharing) -> OpenAttempt {
         checked,
         overwrites: false,
         is_retry: false,
+        removals: 0,
         lease: None,
         wait: BreakWait {
             waiter: Waiter {
@@ -167,7 +168,29 @@ fn enter_posix(table: &FileTable, slot: u64, path: &str) -> Result<Admission, St
         delete_on_close: true,
         ..record(slot, path)
     };
-    table.enter(KEY, record, &attempt(sharing), &mut Notices::new())
+    let attempt = OpenAttempt {
+        removals: table.removals(),
+        ..attempt(sharing)
+    };
+    table.enter(KEY, record, &attempt, &mut Notices::new())
+}
+
+#[test]
+fn an_open_that_began_before_the_removal_of_its_name_is_not_entered() {
+    let table = FileTable::default();
+    let mut early = attempt(everything());
+    enter(&table, 1).expect("the file has no other open");
+    table.set_delete_pending(KEY, file(1), false);
+    let (removing, path) = close(&table, 1).unlink.expect("the last open");
+    table.forget(KEY, removing, &path);
+    let enter = |attempt: &OpenAttempt| {
+        let record = record(2, "a");
+        table.enter(KEY, record, attempt, &mut Notices::new())
+    };
+    assert_eq!(enter(&early), Ok(Admission::Removed));
+    assert!(!table.is_open(KEY));
+    early.removals = table.removals();
+    assert_eq!(enter(&early), Ok(Admission::Entered));
 }
 
 #[test]

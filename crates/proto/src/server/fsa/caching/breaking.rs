@@ -34,6 +34,8 @@ pub(crate) struct OpenAttempt {
     pub(crate) overwrites: bool,
     /// Whether the request has waited for a break before.
     pub(crate) is_retry: bool,
+    /// [`FileTable::removals`] before the file system opened the file.
+    pub(crate) removals: u64,
     /// The requested lease, even if the open gets none.
     pub(crate) lease: Option<LeaseId>,
     pub(crate) wait: BreakWait,

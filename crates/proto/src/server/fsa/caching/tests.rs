@@ -88,6 +88,7 @@ fn enter_as(
         checked,
         overwrites,
         is_retry: false,
+        removals: 0,
         lease: holder.lease(),
         wait: BreakWait {
             waiter: waiter(slot),
@@ -505,6 +506,7 @@ fn a_lease_key_belongs_to_one_stream() {
         checked: record(2).sharing,
         overwrites: false,
         is_retry: false,
+        removals: 0,
         lease: Some(LEASE_ID),
         wait: BreakWait {
             waiter: waiter(2),
