@@ -237,17 +237,19 @@ impl RuntimeWaker {
 /// Takes the next ready task of this thread: the main future before all others, and futures that
 /// yield after all others.
 pub(crate) fn next_ready() -> Option<Arc<TaskWaker>> {
-    take_ready().or_else(|| {
+    loop {
+        let (task, has_yielded) = LOCAL.with_borrow_mut(|local| {
+            let Some(local) = local else {
+                return (None, false);
+            };
+            let task = local.main.take().or_else(|| local.ready.pop_front());
+            (task, !local.yielded.is_empty())
+        });
+        if task.is_some() || !has_yielded {
+            return task;
+        }
         wake_yielded();
-        take_ready()
-    })
-}
-
-fn take_ready() -> Option<Arc<TaskWaker>> {
-    LOCAL.with_borrow_mut(|local| {
-        let local = local.as_mut()?;
-        local.main.take().or_else(|| local.ready.pop_front())
-    })
+    }
 }
 
 /// Wakes a future of this thread once the ready tasks were polled, at the latest after the next
