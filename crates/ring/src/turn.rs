@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use crate::config::count;
 use crate::runtime::{Backend, Inner};
-use crate::task::MAIN;
 use crate::wait::Wait;
 use crate::waker;
 
@@ -15,25 +14,27 @@ use crate::waker;
 const POLLS_PER_TURN: usize = 256;
 
 impl Inner {
-    /// Polls the ready tasks, the main future first, until `poll_main` returns its output.
+    /// Polls the main future if it is woken, and then the ready tasks. Returns the output of
+    /// `poll_main`.
     ///
     /// The main future receives the messages of other threads. A message that was sent before the
-    /// data of a task arrived is thus handled before the task processes these data.
-    pub(crate) fn run_tasks<T>(&self, mut poll_main: impl FnMut() -> Poll<T>) -> Poll<T> {
+    /// data of a task arrived is thus handled before the task processes these data. Later messages
+    /// wait for the next turn, so that one poll handles many.
+    pub(crate) fn run_tasks<T>(&self, poll_main: impl FnOnce() -> Poll<T>) -> Poll<T> {
+        self.waker.collect();
+        if let Some(main) = waker::take_main() {
+            main.start_poll();
+            let polled = poll_main();
+            if polled.is_ready() {
+                return polled;
+            }
+        }
         for _ in 0..POLLS_PER_TURN {
-            self.waker.collect();
             let Some(task) = waker::next_ready() else {
                 break;
             };
-            if task.slot == MAIN {
-                task.start_poll();
-                if let Poll::Ready(output) = poll_main() {
-                    return Poll::Ready(output);
-                }
-            } else {
-                count(&self.stats, |stats| stats.polls += 1);
-                self.tasks.poll(&task);
-            }
+            count(&self.stats, |stats| stats.polls += 1);
+            self.tasks.poll(&task);
         }
         Poll::Pending
     }

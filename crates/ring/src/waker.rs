@@ -234,15 +234,19 @@ impl RuntimeWaker {
     }
 }
 
-/// Takes the next ready task of this thread: the main future before all others, and futures that
-/// yield after all others.
+/// Takes the main future of this thread if it is woken.
+pub(crate) fn take_main() -> Option<Arc<TaskWaker>> {
+    LOCAL.with_borrow_mut(|local| local.as_mut()?.main.take())
+}
+
+/// Takes the next ready task of this thread, futures that yield after all others.
 pub(crate) fn next_ready() -> Option<Arc<TaskWaker>> {
     loop {
         let (task, has_yielded) = LOCAL.with_borrow_mut(|local| {
             let Some(local) = local else {
                 return (None, false);
             };
-            let task = local.main.take().or_else(|| local.ready.pop_front());
+            let task = local.ready.pop_front();
             (task, !local.yielded.is_empty())
         });
         if task.is_some() || !has_yielded {
