@@ -189,8 +189,7 @@ impl RuntimeWaker {
 
     /// Moves the tasks that other threads have woken to the ready tasks of this thread.
     pub(crate) fn collect(&self) {
-        // A load is cheaper than a swap, and nearly always enough.
-        if !self.has_woken.load(Ordering::SeqCst) || !self.has_woken.swap(false, Ordering::SeqCst) {
+        if !self.has_woken.swap(false, Ordering::SeqCst) {
             return;
         }
         let woken = std::mem::take(&mut *lock(&self.woken));
