@@ -83,9 +83,29 @@ fn address(peer: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use smbeam_server::status::{ConnectionStatus, TreeStatus};
+    use smbeam_server::status::{ConnectionStatus, LeftOut, TreeStatus};
 
     use super::*;
+
+    #[test]
+    fn an_address_needs_the_connections_of_all_workers() {
+        let status = Status {
+            left_out: LeftOut {
+                workers: 1,
+                ..LeftOut::default()
+            },
+            ..Status::default()
+        };
+        let mut selection = Selection {
+            user: None,
+            client: Some("192.0.2.1".parse().expect("an address")),
+            share: None,
+        };
+        let failure = selection.find(&status).expect_err("a silent worker");
+        assert!(failure.to_string().contains("1 worker did not report"));
+        selection.client = None;
+        assert!(selection.find(&status).is_ok());
+    }
 
     #[test]
     fn sessions_match_all_options() {
