@@ -71,8 +71,8 @@ impl<F: Future> ByHand<F> {
         self.woken.recv_timeout(BOUND).expect("it is woken");
     }
 
-    /// Drops the future when its result is there and nobody has looked. `false`: the result was
-    /// there in the first poll.
+    /// Drops the future between the arrival of its result and the poll that would return it.
+    /// Returns false if the first poll had the result.
     fn leave_done(mut self) -> bool {
         let has_waited = !self.poll();
         if has_waited {

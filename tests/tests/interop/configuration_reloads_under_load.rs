@@ -19,7 +19,9 @@ use smbeam_tests::subject::{ALICE, BOB, Subject};
 use smbeam_tests::wait;
 use toml::Table;
 
-use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, assert_status, for_each_transport, pattern};
+use crate::rig::{
+    Peer, Rig, SHARE, TIME_LIMIT, assert_status, for_each_transport, pattern, server_status,
+};
 
 for_each_transport!(
     no_request_fails_while_the_configuration_changes,
@@ -117,18 +119,7 @@ fn read_write() -> OpenOptions {
 }
 
 fn ids_of_connections(rig: &Rig) -> Result<Vec<Value>> {
-    let socket = rig.server.control().display().to_string();
-    let client = Client::of("nowhere")?;
-    let mut status = Value::Null;
-    // A worker of a busy machine may report its connections late.
-    wait::until("the reports of all workers", TIME_LIMIT, || {
-        let output = client.try_run(&["status", "--json", "--socket", &socket]);
-        let described = output
-            .ok()
-            .and_then(|it| serde_json::from_str(&it.text).ok());
-        status = described.unwrap_or_default();
-        status["left_out"]["workers"] == 0
-    })?;
+    let status = server_status(&rig.server)?;
     let connections = status["connections"].as_array().context("a list")?;
     Ok(connections
         .iter()

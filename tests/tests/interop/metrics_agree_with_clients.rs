@@ -162,7 +162,6 @@ fn requests_bytes_and_objects_are_counted() -> Result<()> {
         "cipher=\"AES-128-GCM\"",
     ];
     ensure!(now.sum("smbeam_connections", &connection) == 1.0, "{text}");
-    // The test has connected before, to see whether the server listens.
     let accepted = ["transport=\"tcp\""];
     let accepted = now.since(&before, "smbeam_accepted_connections_total", &accepted);
     ensure!(accepted == 1.0, "{text}");

@@ -56,10 +56,10 @@ fn run(python: &Python, directory: &Path) -> Result<()> {
     ensure!(copied.success(), "its tests cannot be copied");
     fs::write(tests.join("conftest.py"), FIXTURES)?;
     // Its limit of two seconds for a notification is too short for a busy machine.
-    let patient = tests.join("test_change_notify.py");
-    let text = fs::read_to_string(&patient)?;
+    let notifications = tests.join("test_change_notify.py");
+    let text = fs::read_to_string(&notifications)?;
     ensure!(text.contains("timeout=2)"), "it has other limits");
-    fs::write(&patient, text.replace("timeout=2)", "timeout=60)"))?;
+    fs::write(&notifications, text.replace("timeout=2)", "timeout=60)"))?;
     for file in WITHOUT_DFS {
         fs::remove_file(tests.join(file))?;
     }

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, for_each_transport};
+use crate::rig::{Peer, Rig, SHARE, TIME_LIMIT, for_each_transport, server_status};
 use anyhow::{Context as _, Result, ensure};
 use crypto::{Cipher, SigningAlgorithm};
 use serde_json::Value;
@@ -42,21 +42,6 @@ fn run(arguments: &[&str]) -> Result<Output> {
     Client::of("nowhere")?.try_run(&[&["status"], arguments].concat())
 }
 
-/// The status with the connections of all workers. A worker of a busy machine may report late.
-fn ask(server: &Server) -> Result<Value> {
-    let socket = server.control().display().to_string();
-    let mut status = Value::Null;
-    wait::until("the reports of all workers", TIME_LIMIT, || {
-        let output = run(&["--json", "--socket", &socket]);
-        let output = output.ok().filter(|output| output.code == Some(0));
-        let described = output.and_then(|output| serde_json::from_str(&output.text).ok());
-        status = described.unwrap_or_default();
-        status["left_out"]["workers"] == 0
-    })
-    .with_context(|| format!("{status}"))?;
-    Ok(status)
-}
-
 fn list<'a>(status: &'a Value, what: &str) -> Result<&'a Vec<Value>> {
     status[what].as_array().with_context(|| format!("{status}"))
 }
@@ -76,7 +61,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
     let new = OpenOptions::new().read(true).write(true).create(true);
     let file = share.open("open", &new).wait()?;
     file.lock(10..30, LockKind::Exclusive, false).wait()?;
-    let status = ask(&rig.server)?;
+    let status = server_status(&rig.server)?;
 
     let connections = list(&status, "connections")?;
     ensure!(connections.len() == 4, "{status}");
@@ -171,7 +156,7 @@ fn channels_files_and_locks_are_reported(peer: Peer) -> Result<()> {
     }
     file.close().wait()?;
     ensure!(
-        list(&ask(&rig.server)?, "files")?.is_empty(),
+        list(&server_status(&rig.server)?, "files")?.is_empty(),
         "it is closed"
     );
     session.close().wait()?;
@@ -232,7 +217,7 @@ fn negotiated_algorithms_are_reported(peer: Peer) -> Result<()> {
                 .protection(protection),
         )?;
         session.echo().wait()?;
-        let status = ask(&rig.server)?;
+        let status = server_status(&rig.server)?;
         let (dialect, signing, cipher) = names;
         let reported = [
             &list(&status, "connections")?[0],
@@ -264,7 +249,7 @@ fn encryption_that_the_server_requires_is_reported(peer: Peer) -> Result<()> {
     let rig = Rig::with(peer, |plan| plan.encryption_required = true)?;
     let session = rig.session()?;
     session.echo().wait()?;
-    let status = ask(&rig.server)?;
+    let status = server_status(&rig.server)?;
     let login = &list(&status, "sessions")?[0];
     ensure!(login["is_encrypted"] == true, "{status}");
     ensure!(login["cipher"] == "AES-128-GCM", "{status}");
@@ -287,7 +272,7 @@ fn totals_have_closed_connections(peer: Peer) -> Result<()> {
     let options = OpenOptions::new().read(true);
     let missing = share.open("missing", &options).wait();
     ensure!(missing.is_err(), "it does not exist");
-    let status = ask(&rig.server)?;
+    let status = server_status(&rig.server)?;
     let connection = &list(&status, "connections")?[0];
     ensure!(connection["errors"] == 1, "{status}");
     // NEGOTIATE, two of the login, TREE_CONNECT and CREATE at least.
@@ -295,7 +280,7 @@ fn totals_have_closed_connections(peer: Peer) -> Result<()> {
     drop(share);
     session.close().wait()?;
     wait::until("the session to be gone", TIME_LIMIT, || is_idle(&rig))?;
-    let status = ask(&rig.server)?;
+    let status = server_status(&rig.server)?;
     let totals = &status["server"]["totals"];
     ensure!(totals["logins"] == 1 && totals["errors"] == 1, "{status}");
     for (total, of_one) in [
@@ -311,7 +296,7 @@ fn totals_have_closed_connections(peer: Peer) -> Result<()> {
 
 /// Whether no client is connected.
 fn is_idle(rig: &Rig) -> bool {
-    ask(&rig.server).is_ok_and(|status| {
+    server_status(&rig.server).is_ok_and(|status| {
         list(&status, "connections").is_ok_and(Vec::is_empty)
             && list(&status, "sessions").is_ok_and(Vec::is_empty)
     })
@@ -329,7 +314,7 @@ fn channels_of_several_transports_are_reported(peer: Peer) -> Result<()> {
     let named = named.map(|transport| rig.endpoint_of(transport));
     let options = Options::default().channels(Channels::Over(named.collect()));
     let session = rig.connect(options)?;
-    let status = ask(&rig.server)?;
+    let status = server_status(&rig.server)?;
     let channels = list(&list(&status, "sessions")?[0], "channels")?;
     let connections = list(&status, "connections")?;
     let of = |channel: &Value| connections.iter().find(|other| other["id"] == *channel);
@@ -366,7 +351,7 @@ fn connections_of_quic_report_their_path(peer: Peer) -> Result<()> {
         let mut back = vec![0; bytes.len()];
         file.read_exact_at_blocking(&mut back, 0)?;
         ensure!(back == bytes, "it came back");
-        let status = ask(&rig.server)?;
+        let status = server_status(&rig.server)?;
         let path = &list(&status, "connections")?[0]["path"];
         if peer.transport != Transport::Quic {
             ensure!(path.is_null(), "{status}");
@@ -392,7 +377,7 @@ fn smbclient_is_seen_to_come_and_go(peer: Peer) -> Result<()> {
     let server = Server::start_as(peer.subject, Some(&lab), None, plan)?;
     let mut smbclient = Smbclient::new(&lab, &server).user(BOB).stay()?;
     let users = || -> Result<Vec<String>> {
-        let status = ask(&server)?;
+        let status = server_status(&server)?;
         let sessions = list(&status, "sessions")?;
         let users = sessions
             .iter()
@@ -471,7 +456,7 @@ fn a_socket_that_was_left_behind_is_replaced(peer: Peer) -> Result<()> {
     rig.server.kill()?;
     ensure!(rig.server.control().exists(), "it is not left behind");
     rig.server.restart()?;
-    let is_there = || ask(&rig.server).is_ok();
+    let is_there = || server_status(&rig.server).is_ok();
     wait::until("the server to answer", TIME_LIMIT, is_there)?;
     rig.server.stop()?;
     ensure!(!rig.server.control().exists(), "it stays");

@@ -18,7 +18,7 @@ use smbeam_tests::subject::{ALICE, Plan, Server, Subject};
 use smbeam_tests::wait;
 use toml::Table;
 
-use crate::rig::{Peer, Rig, SHARE, for_each_transport};
+use crate::rig::{Peer, Rig, SHARE, for_each_transport, server_status};
 
 for_each_transport!(records_follow_the_configuration, smbclient_is_recorded);
 
@@ -131,18 +131,11 @@ fn records_follow_the_configuration(peer: Peer) -> Result<()> {
         words(&records) == ["rename two three SUCCESS"],
         "{records:#?}"
     );
-    let socket = rig.server.control().display().to_string();
-    let client = Client::of("nowhere")?;
     let mut audit = Value::Null;
     // The thread counts a record after it has written it.
     wait::until("the count of the records", TIME_LIMIT, || {
-        let status = client.try_run(&["status", "--json", "--socket", &socket]);
-        let status = status
-            .ok()
-            .and_then(|it| serde_json::from_str(&it.text).ok());
-        audit = status.map_or(Value::Null, |status: Value| {
-            status["server"]["audit"].clone()
-        });
+        let status = server_status(&rig.server).unwrap_or_default();
+        audit = status["server"]["audit"].clone();
         audit["written"] == 4
     })
     .with_context(|| audit.to_string())?;

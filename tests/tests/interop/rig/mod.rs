@@ -16,8 +16,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use proxy::Proxy;
+use serde_json::Value;
 use smbeam_client::tls::Trust;
 use smbeam_client::transfer::{TransferOptions, download, upload};
 use smbeam_client::{
@@ -30,6 +31,7 @@ use smbeam_tests::lab::Lab;
 use smbeam_tests::random::Random;
 use smbeam_tests::scratch::Scratch;
 use smbeam_tests::subject::{ALICE, Plan, Server, Subject, TRANSPORTS, User};
+use smbeam_tests::{client, wait};
 
 /// The share that every rig has.
 pub(crate) const SHARE: &str = "data";
@@ -253,6 +255,23 @@ impl Rig {
         ensure!(received == total.end && back == bytes);
         Ok(())
     }
+}
+
+/// The output of `smbeam status --json`, with the connections of all workers. A worker of a busy
+/// machine may report late.
+pub(crate) fn server_status(server: &Server) -> Result<Value> {
+    let socket = server.control().display().to_string();
+    let client = client::Client::of("nowhere")?;
+    let mut status = Value::Null;
+    wait::until("the reports of all workers", TIME_LIMIT, || {
+        let output = client.try_run(&["status", "--json", "--socket", &socket]);
+        let output = output.ok().filter(|output| output.code == Some(0));
+        let described = output.and_then(|output| serde_json::from_str(&output.text).ok());
+        status = described.unwrap_or_default();
+        status["left_out"]["workers"] == 0
+    })
+    .with_context(|| format!("{status}"))?;
+    Ok(status)
 }
 
 /// Logs alice in through a relay, with `options` otherwise.
