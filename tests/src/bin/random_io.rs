@@ -1,9 +1,10 @@
 //! Exercises one file of a mounted file system and compares it with the expected bytes.
 //!
-//! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct] [until=PATH]`. It runs on any
-//! mounted file system; the kernel guests run it on cifs mounts. `holes`: make some. `large`:
-//! megabytes at once. `direct`: past the page cache, in whole pages. `until`: repeat the operations
-//! until PATH exists, and once more.
+//! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct] [kept] [started=PATH]
+//! [until=PATH]`. It runs on any mounted file system; the kernel guests run it on cifs mounts.
+//! `holes`: make some. `large`: megabytes at once. `direct`: past the page cache, in whole pages.
+//! `kept`: no operation opens a file. `started`: create PATH once the file is open. `until`: repeat
+//! the operations until PATH exists, and once more; the server may be lost meanwhile.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -15,14 +16,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::fs::{
-    Advice, FallocateFlags, OFlags, SeekFrom, copy_file_range, fadvise, fallocate, ftruncate, seek,
+    Advice, FallocateFlags, OFlags, SeekFrom, copy_file_range, fadvise, fallocate, fsync,
+    ftruncate, seek,
 };
 use rustix::io::Errno;
 use smbeam_tests::exercise::{Exerciser, PAGE, Sizes, Storage, Zeroing};
 
-const USAGE: &str = "usage: random_io FILE SEED OPERATIONS [holes] [large] [direct] [until=PATH]";
-
-const EIO: i32 = 5;
+const USAGE: &str = "usage: random_io FILE SEED OPERATIONS [holes] [large] [direct] [kept] \
+    [started=PATH] [until=PATH]";
 
 struct Mounted {
     path: PathBuf,
@@ -31,6 +32,8 @@ struct Mounted {
     has_holes: bool,
     /// Whether the page cache is left out.
     direct: bool,
+    /// Whether operations open no file.
+    kept: bool,
     /// Whether the server may be lost meanwhile.
     reconnects: bool,
 }
@@ -50,10 +53,13 @@ fn run() -> Result<()> {
     let [path, seed, operations, options @ ..] = arguments.as_slice() else {
         bail!(USAGE);
     };
-    let known = ["holes", "large", "direct"];
-    let end = options.iter().find_map(|o| o.strip_prefix("until="));
-    let mut words = options.iter().filter(|o| !o.starts_with("until="));
-    ensure!(words.all(|o| known.contains(&o.as_str())), USAGE);
+    let known = |option: &String| match option.split_once('=') {
+        Some((name, _)) => ["started", "until"].contains(&name),
+        None => ["holes", "large", "direct", "kept"].contains(&option.as_str()),
+    };
+    ensure!(options.iter().all(known), USAGE);
+    let value = |name| options.iter().find_map(|option| option.strip_prefix(name));
+    let (started, end) = (value("started="), value("until="));
     let has = |name| options.iter().any(|option| option == name);
     let mut sizes = if has("large") {
         Sizes::LARGE
@@ -65,11 +71,15 @@ fn run() -> Result<()> {
     }
     let (seed, operations) = (seed.parse()?, operations.parse::<u64>()?);
     let file = open(Path::new(path), true, has("direct"))?;
+    if let Some(started) = started {
+        fs::write(started, "").with_context(|| format!("cannot create {started}"))?;
+    }
     let mounted = Mounted {
         path: path.into(),
         file,
         has_holes: has("holes"),
         direct: has("direct"),
+        kept: has("kept"),
         reconnects: end.is_some(),
     };
     let mut exerciser = Exerciser::new(mounted, sizes, seed);
@@ -126,10 +136,10 @@ impl Storage for Mounted {
 
     /// Linux 7.2 reports a write that meets a lost connection at the next fsync, with smbd too.
     fn sync(&mut self) -> Result<()> {
-        match self.file.sync_all() {
-            Err(error) if self.reconnects && error.raw_os_error() == Some(EIO) => {
-                eprintln!("random_io: fsync reports {error}");
-                Ok(self.file.sync_all()?)
+        match self.retried(|file| fsync(file)) {
+            Err(Errno::IO) if self.reconnects => {
+                eprintln!("random_io: fsync reports {}", Errno::IO);
+                Ok(self.retried(|file| fsync(file))?)
             }
             result => Ok(result?),
         }
@@ -141,13 +151,18 @@ impl Storage for Mounted {
             self.sync()?;
             fadvise(&self.file, 0, None, Advice::DontNeed)?;
         }
-        self.file = open(&self.path, false, self.direct)?;
+        if !self.kept {
+            self.file = open(&self.path, false, self.direct)?;
+        }
         Ok(())
     }
 
     /// Copies the whole file to a new one. Not into a part of a file: there the cifs of Linux 7.2
     /// reads zeros afterwards, from Samba, too.
     fn copied(&mut self, length: u64) -> Result<Option<Vec<u8>>> {
+        if self.kept {
+            return Ok(None);
+        }
         let path = self.path.with_added_extension("copy");
         let copy = open(&path, true, false)?;
         let mut left = usize::try_from(length)?;
