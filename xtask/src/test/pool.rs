@@ -43,7 +43,7 @@ pub(crate) struct Ended {
 }
 
 /// Runs the jobs, at most `width` at a time, the longest first. A line per job shows the progress;
-/// the output of a failed job follows its line.
+/// the output of a failed job, or the reasons of the cases that it skipped, follow its line.
 pub(crate) fn run(mut jobs: Vec<Job>, width: usize, directory: &Path) -> Result<Vec<Ended>> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
@@ -78,19 +78,35 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn print(job: &Ended, number: usize, total: usize) {
-    let verdict = if job.counts.failed > 0 {
-        "FAILED"
-    } else {
-        "ok"
-    };
+    let verdict = verdict(job.counts);
     let seconds = job.time.as_secs_f64();
     println!(
-        "{verdict:6} {seconds:6.1} s  {number}/{total}  {}",
+        "{verdict:7} {seconds:6.1} s  {number}/{total}  {}",
         job.name
     );
     if job.counts.failed > 0 {
         println!("{}", job.output);
+    } else {
+        skipped_cases(&job.output).for_each(|line| println!("    {line}"));
     }
+}
+
+fn verdict(counts: Counts) -> &'static str {
+    match counts {
+        Counts { failed: 1.., .. } => "FAILED",
+        Counts {
+            passed: 0,
+            skipped: 1..,
+            ..
+        } => "skipped",
+        _ => "ok",
+    }
+}
+
+/// The names and reasons of the cases that a job skipped.
+fn skipped_cases(output: &str) -> impl Iterator<Item = &str> {
+    let lines = output.lines().filter_map(|line| line.strip_prefix("test "));
+    lines.filter(|line| line.contains(" ... skipped: "))
 }
 
 fn run_one(job: Job, output: &PathBuf) -> Ended {
@@ -184,7 +200,7 @@ mod tests {
     use std::process::{self, Command};
     use std::time::Duration;
 
-    use super::{Ended, Job, run};
+    use super::{Counts, Ended, Job, run, skipped_cases, verdict};
 
     fn job(name: &str, script: &str, cases: &[&str]) -> Job {
         let mut command = Command::new("sh");
@@ -195,6 +211,23 @@ mod tests {
             cases: cases.iter().map(ToString::to_string).collect(),
             expected: Duration::ZERO,
         }
+    }
+
+    #[test]
+    fn a_job_that_only_skips_cases_has_not_passed() {
+        let verdict = |passed, failed, skipped| {
+            verdict(Counts {
+                passed,
+                failed,
+                skipped,
+            })
+        };
+        assert_eq!(verdict(1, 0, 1), "ok");
+        assert_eq!(verdict(0, 0, 2), "skipped");
+        assert_eq!(verdict(0, 1, 1), "FAILED");
+        let output = "running 2 tests\ntest a ... ok (0.1 s)\ntest b ... skipped: no lab\n";
+        let skipped: Vec<_> = skipped_cases(output).collect();
+        assert_eq!(skipped, ["b ... skipped: no lab"]);
     }
 
     /// Each job waits until the other has started: one after the other they would never end.
