@@ -3,7 +3,8 @@
 set -eu
 cd "$2"
 for direct in 0 1; do
-    fio --name="verify$direct" --directory="$1" --size="$3m" --numjobs=2 --direct="$direct" \
+    fio --eta=never --name="verify$direct" --directory="$1" --size="$3m" \
+        --numjobs=2 --direct="$direct" \
         --ioengine=psync --rw=randrw --bsrange=4k-256k --blockalign=4k --verify=crc32c \
         --verify_fatal=1 --verify_dump=0 --end_fsync=1 --unlink=1 --output="$2/fio.out" || {
         tail -30 "$2/fio.out"
@@ -11,7 +12,8 @@ for direct in 0 1; do
     }
     grep -E 'err=' "$2/fio.out"
 done
-fio --name=asynchronous --directory="$1" --size="$3m" --direct=1 --ioengine=libaio --iodepth=16 \
+fio --eta=never --name=asynchronous --directory="$1" --size="$3m" \
+    --direct=1 --ioengine=libaio --iodepth=16 \
     --rw=randwrite --bs=16k --verify=crc32c --verify_fatal=1 --unlink=1 --output="$2/fio.out" || {
     tail -30 "$2/fio.out"
     exit 1
