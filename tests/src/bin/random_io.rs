@@ -1,10 +1,11 @@
 //! Exercises one file of a mounted file system and compares it with the expected bytes.
 //!
-//! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct] [kept] [started=PATH]
+//! usage: `random_io FILE SEED OPERATIONS [holes] [large] [direct] [one-open] [started=PATH]
 //! [until=PATH]`. It runs on any mounted file system; the kernel guests run it on cifs mounts.
 //! `holes`: make some. `large`: megabytes at once. `direct`: past the page cache, in whole pages.
-//! `kept`: no operation opens a file. `started`: create PATH once the file is open. `until`: repeat
-//! the operations until PATH exists, and once more; the server may be lost meanwhile.
+//! `started`: create PATH once the file is open. `until`: repeat the operations until PATH exists,
+//! and once more; the server may be lost meanwhile. `one-open`: before the PATH of `until` exists,
+//! no file is opened but to repeat a request that meets a lost connection.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -22,7 +23,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use smbeam_tests::exercise::{Exerciser, PAGE, Sizes, Storage, Zeroing};
 
-const USAGE: &str = "usage: random_io FILE SEED OPERATIONS [holes] [large] [direct] [kept] \
+const USAGE: &str = "usage: random_io FILE SEED OPERATIONS [holes] [large] [direct] [one-open] \
     [started=PATH] [until=PATH]";
 
 struct Mounted {
@@ -32,8 +33,8 @@ struct Mounted {
     has_holes: bool,
     /// Whether the page cache is left out.
     direct: bool,
-    /// Whether operations open no file.
-    kept: bool,
+    /// Operations open no file before this path exists.
+    opens_from: Option<PathBuf>,
     /// Whether the server may be lost meanwhile.
     reconnects: bool,
 }
@@ -55,7 +56,7 @@ fn run() -> Result<()> {
     };
     let known = |option: &String| match option.split_once('=') {
         Some((name, _)) => ["started", "until"].contains(&name),
-        None => ["holes", "large", "direct", "kept"].contains(&option.as_str()),
+        None => ["holes", "large", "direct", "one-open"].contains(&option.as_str()),
     };
     ensure!(options.iter().all(known), USAGE);
     let value = |name| options.iter().find_map(|option| option.strip_prefix(name));
@@ -79,7 +80,7 @@ fn run() -> Result<()> {
         file,
         has_holes: has("holes"),
         direct: has("direct"),
-        kept: has("kept"),
+        opens_from: end.filter(|_| has("one-open")).map(PathBuf::from),
         reconnects: end.is_some(),
     };
     let mut exerciser = Exerciser::new(mounted, sizes, seed);
@@ -99,6 +100,10 @@ fn run() -> Result<()> {
 }
 
 impl Mounted {
+    fn may_open(&self) -> bool {
+        self.opens_from.as_ref().is_none_or(|path| path.exists())
+    }
+
     /// The result of a request. One that meets a lost connection is repeated with the file opened
     /// again: the cifs of Linux 7.2 itself does so only for reads and writes.
     fn retried<T>(
@@ -151,7 +156,7 @@ impl Storage for Mounted {
             self.sync()?;
             fadvise(&self.file, 0, None, Advice::DontNeed)?;
         }
-        if !self.kept {
+        if self.may_open() {
             self.file = open(&self.path, false, self.direct)?;
         }
         Ok(())
@@ -160,7 +165,7 @@ impl Storage for Mounted {
     /// Copies the whole file to a new one. Not into a part of a file: there the cifs of Linux 7.2
     /// reads zeros afterwards, from Samba, too.
     fn copied(&mut self, length: u64) -> Result<Option<Vec<u8>>> {
-        if self.kept {
+        if !self.may_open() {
             return Ok(None);
         }
         let path = self.path.with_added_extension("copy");

@@ -11,7 +11,7 @@
 //! connection is lost between the two, the kernel repeats the second one alone on the new
 //! connection, ignores the error, and keeps an open that the new connection does not have: all
 //! requests with it fail with STATUS_FILE_CLOSED. So the random operations of that case open no
-//! file while the network is cut.
+//! file until the cut has ended.
 
 use std::fs;
 use std::thread;
@@ -36,11 +36,12 @@ const OPTIONS: &str = "vers=3.1.1,echo_interval=1,hard,closetimeo=0";
 const LENGTH: u64 = 8 << 20;
 
 fn random_io_continues() -> Result<()> {
-    random_io(OPTIONS, "")
+    random_io(OPTIONS, "touch $started", "")
 }
 
 fn random_io_continues_with_resilient_handles() -> Result<()> {
-    random_io(&format!("{OPTIONS},resilienthandles"), "kept")
+    let options = format!("{OPTIONS},resilienthandles");
+    random_io(&options, "", "one-open started=$started")
 }
 
 fn dd_continues() -> Result<()> {
@@ -52,15 +53,13 @@ fn dd_continues_with_resilient_handles() -> Result<()> {
 }
 
 /// Reads, writes, truncates, synchronizes and compares one file before, during and after the cut.
-/// `opens`: `kept` for operations that open no file.
-fn random_io(options: &str, opens: &str) -> Result<()> {
+/// `first` is a command before the program, `arguments` are further ones of the program.
+fn random_io(options: &str, first: &str, arguments: &str) -> Result<()> {
     let stage = MountStage::new(Subject::chosen(), "cut")?;
     let program = stage.program(env!("CARGO_BIN_EXE_random_io"))?;
     let command = format!(
-        "{program} /mnt/a/file 1 50 {opens} started={started} until={end}",
-        program = program.display(),
-        started = stage.scratch.path().join("started").display(),
-        end = stage.scratch.path().join("end").display(),
+        "{first}\n{} /mnt/a/file 1 50 {arguments} until=$end",
+        program.display()
     );
     outlives_a_cut(&stage, options, &command)
 }
@@ -72,16 +71,14 @@ fn dd(options: &str) -> Result<()> {
     write_random(&source, LENGTH, 1)?;
     let command = format!(
         r#"cp {source} /dev/shm/source
-touch {started}
+touch $started
 for round in $(seq 1000); do
-    last=; test ! -e {end} || last=yes
+    last=; test ! -e $end || last=yes
     dd if=/dev/shm/source of=/mnt/a/copy$round bs=256k conv=fsync status=none
     cmp /dev/shm/source /mnt/a/copy$round
     test -z "$last" || break
 done"#,
         source = source.display(),
-        started = stage.scratch.path().join("started").display(),
-        end = stage.scratch.path().join("end").display(),
     );
     outlives_a_cut(&stage, options, &command)?;
     for copy in fs::read_dir(&stage.share)? {
@@ -91,18 +88,22 @@ done"#,
 }
 
 /// Runs `command` on a mount at /mnt/a, cuts the network under it, and lets it finish. The command
-/// creates the file `started` of the scratch directory, and runs until the file `end` exists.
+/// creates the file `$started` before the cut, and runs until the file `$end` exists.
 fn outlives_a_cut(stage: &MountStage, options: &str, command: &str) -> Result<()> {
     let file = |name: &str| stage.scratch.path().join(name);
     let [started, lost, end] = ["started", "lost", "end"].map(file);
     let commands = format!(
-        r#"(
+        r#"started={started}
+end={end}
+(
     until grep -q 'TCP status: [^1]' /proc/fs/cifs/DebugData; do sleep 0.1; done
     touch {lost}
 ) &
 {command}
 echo "reconnects $(awk '/share reconnects/ {{ print $1 }}' /proc/fs/cifs/Stats)"
 "#,
+        started = started.display(),
+        end = end.display(),
         lost = lost.display(),
     );
     let mut running = stage.start(&script(&[("a", options)], &commands, FAULTS))?;

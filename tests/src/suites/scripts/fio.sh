@@ -1,5 +1,5 @@
 # fio.sh DIRECTORY LOCAL MIB: random writes and reads in blocks of several sizes, which fio
-# verifies, through the page cache and beside it.
+# verifies, through the page cache and beside it. Its progress would stay a line without an end.
 set -eu
 cd "$2"
 for direct in 0 1; do
